@@ -1,6 +1,6 @@
-"""What browser tests share: a real web process (gunicorn, production settings, a database of its own), a real
-Chromium, people signed in, and axe. A test asks for `page_for` and signs somebody in; rows that it makes through the
-models are seen by the web process. The database is a file; with BROWSER_DATABASE=postgres it is on PostgreSQL:
+"""Fixtures of the browser tests: a web process (gunicorn with production settings and its own database), Chromium with
+signed-in users, and axe. Tests open pages with `page_for` and create rows through the models, in the database of the
+web process. It is a SQLite file, or a PostgreSQL database with BROWSER_DATABASE=postgres:
 
     BROWSER_DATABASE=postgres make test ARGS=tests/browser"""
 
@@ -29,37 +29,38 @@ from tests.services.plugin import location
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
-#: Of a machine that has other things to do; what is there sooner is not waited for.
-START_SECONDS, PATIENCE = 180, 60_000  # the second in milliseconds, for everything that a page comes to show
-# Contrast is what takes axe the time, text by text. Rows of a table or a list with the same elements, classes and place
-# (first, last, even, odd) have the same colours: one of each look is checked, and everything else on every row. Only
-# what is wrong crosses to this process: all that axe looked at is megabytes.
-AXE_MARKS_ALIKE = """() => {
-  const told = new Set(["href", "id", "name", "for", "value", "title", "datetime", "src", "alt", "aria-label"]);
-  const look = (element) => [
+# Generous limits, for busy machines.
+START_SECONDS = 180
+TIMEOUT_MS = 60_000
+# Most of axe's time goes into contrast, measured for each text. Table rows and list items with the same elements,
+# classes and position (first, last, even, odd) have the same colours, so contrast is checked on one row of each kind
+# and all other rules on every row. Only violations are returned: complete axe results have megabytes.
+MARK_SIMILAR_ROWS = """() => {
+  const ignored = new Set(["href", "id", "name", "for", "value", "title", "datetime", "src", "alt", "aria-label"]);
+  const describe = (element) => [
     element.tagName,
     [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim()),
-    ...[...element.attributes].filter(({ name }) => !told.has(name)).map(({ name, value }) => `${name}=${value}`),
+    ...[...element.attributes].filter(({ name }) => !ignored.has(name)).map(({ name, value }) => `${name}=${value}`),
   ].join();
   for (const parent of document.querySelectorAll("tbody, ul, ol")) {
     const seen = new Set();
-    [...parent.children].forEach((row, place, { length }) => {
-      const looks = [row, ...row.querySelectorAll("*")].map(look);
-      const whole = [...looks, place === 0, place === length - 1, place % 2].join("|");
-      if (seen.has(whole)) row.dataset.alike = "";
-      seen.add(whole);
+    [...parent.children].forEach((row, index, { length }) => {
+      const parts = [row, ...row.querySelectorAll("*")].map(describe);
+      const key = [...parts, index === 0, index === length - 1, index % 2].join("|");
+      if (seen.has(key)) row.dataset.similar = "";
+      seen.add(key);
     });
   }
 }"""
-AXE_FINDS = """async (colours) => {
+RUN_AXE = """async (colours) => {
   const rules = ["color-contrast", "link-in-text-block"];
   const resultTypes = ["violations"];
-  const runs = [[{ exclude: [["[data-alike]"]] }, { resultTypes, runOnly: { type: "rule", values: rules } }]];
+  const runs = [[{ exclude: [["[data-similar]"]] }, { resultTypes, runOnly: { type: "rule", values: rules } }]];
   const others = Object.fromEntries(rules.map((name) => [name, { enabled: false }]));
   if (!colours) runs.push([document, { resultTypes, rules: others }]);
-  const found = [];
-  for (const [context, options] of runs) found.push(...(await axe.run(context, options)).violations);
-  return found.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.target) }));
+  const violations = [];
+  for (const [context, options] of runs) violations.push(...(await axe.run(context, options)).violations);
+  return violations.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.target) }));
 }"""
 ON_POSTGRES = os.environ.get("BROWSER_DATABASE") == "postgres"
 
@@ -73,14 +74,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Site:
-    """The running installation. `manage` runs a command in it; the web process can be killed and started again."""
+    """A running installation. `manage` runs a command in it; the web process can be killed and restarted."""
 
     url: str
     folder: Path
     env: dict[str, str] = field(repr=False)
     database: str = ""
     web: subprocess.Popen[bytes] | None = field(default=None, repr=False)
-    #: Ends what it started even where this process is killed.
+    #: Ends its children even if this process is killed.
     family: Family = field(default_factory=Family, repr=False)
 
     def start(self) -> None:
@@ -94,7 +95,7 @@ class Site:
         _wait_for(f"{self.url}/health/live", self.web, log)
 
     def kill(self) -> None:
-        """As a machine that loses power."""
+        """Kill the web process, like a power failure."""
         assert self.web is not None
         os.killpg(self.web.pid, signal.SIGKILL)
         self.web.wait(10)
@@ -122,9 +123,9 @@ class Site:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -142,7 +143,7 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextmanager
 def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    """With all tables."""
+    """Yield the address of a new database with all tables."""
     from tests.services.plugin import _database
 
     if ON_POSTGRES:
@@ -155,18 +156,19 @@ def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """One web process for all browser tests, also for those that come after tests of another kind."""
+    """One web process for all browser tests of the session."""
     folder = tmp_path_factory.mktemp("site")
     with new_database(request, folder) as database:
-        yield from running_site(folder, database)
+        yield from run_site(folder, database)
 
 
-def queue(number: int) -> str:
-    """A Redis database for the tests of one file; `redis_url` is one for a single test."""
+def redis_database_url(number: int) -> str:
+    """Return the address of a Redis database for the tests of a module; the fixture `redis_url` is for a single
+    test."""
     return urlunsplit(urlsplit(location("redis"))._replace(path=f"/{number}"))
 
 
-def running_site(folder: Path, database: str, **env_of_it: str) -> Iterator[Site]:
+def run_site(folder: Path, database: str, **variables: str) -> Iterator[Site]:
     from django.conf import settings
 
     port = _free_port()
@@ -179,21 +181,21 @@ def running_site(folder: Path, database: str, **env_of_it: str) -> Iterator[Site
         "ALLOWED_HOSTS": "127.0.0.1",
         "DEBUG": "0",
         "OMP_NUM_THREADS": "1",
-        **env_of_it,
+        **variables,
     }
-    found = Site(f"http://127.0.0.1:{port}", folder, env, database)
-    found.manage("collectstatic", "--noinput", "-v0")
+    site = Site(f"http://127.0.0.1:{port}", folder, env, database)
+    site.manage("collectstatic", "--noinput", "-v0")
     try:
-        found.start()
-        yield found
+        site.start()
+        yield site
     finally:
-        found.stop()
-        found.family.close()
+        site.stop()
+        site.family.close()
 
 
 def empty_tables() -> None:
-    """Deletes every row but those that `migrate` made. What the command `flush` does beside it, making these anew and
-    deleting from tables that are empty, takes most of a second."""
+    """Delete all rows except those created by `migrate`. The command `flush` takes most of a second longer, because it
+    recreates those rows and also deletes from empty tables."""
     from django.core.management.color import no_style
     from django.db import connection
 
@@ -213,10 +215,10 @@ def empty_tables() -> None:
 
 @pytest.fixture
 def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The rows of the web process, all gone at first. In place of the test database of other tests."""
+    """The empty database of the web process; replaces the `db` fixture of other tests."""
     from tests.services.plugin import _django_on
 
-    # Playwright keeps an event loop in this thread, which Django would take for asynchronous code.
+    # Playwright runs an event loop in this thread, so Django would refuse database access as asynchronous.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
     with django_db_blocker.unblock(), _django_on(site.database):
         empty_tables()
@@ -225,14 +227,14 @@ def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> I
 
 @pytest.fixture(scope="module")
 def browser(chromium_path: str) -> Iterator[Any]:
-    """One Chromium for the tests of a file. Not longer: Playwright keeps an event loop in this thread, and while it
-    is there Django takes every other test of this process for asynchronous code."""
+    """One Chromium for the tests of a module. Not for the session: Playwright runs an event loop in this thread, and
+    Django would refuse database access in all other tests of this process as asynchronous."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_ARGUMENTS))
-        yield found
-        found.close()
+        chromium = playwright.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_ARGUMENTS))
+        yield chromium
+        chromium.close()
 
 
 FAILED = pytest.StashKey[bool]()
@@ -240,31 +242,32 @@ FAILED = pytest.StashKey[bool]()
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Fixtures learn whether the test failed, so that they can tell what the pages showed."""
+    """Record whether the test failed, so that `page_for` prints the state of its pages."""
     report: Any = yield
     if report.when == "call":
         item.stash[FAILED] = report.failed
     return report
 
 
-def tell(contexts: list[Any], traffic: list[str]) -> None:
-    """What every open page shows and keeps, and what was asked of the server, beside the report of a failure."""
+def print_diagnostics(contexts: list[Any], traffic: list[str]) -> None:
+    """Print text and storage of all open pages and the last requests, for the report of a failed test."""
     for page in [page for context in contexts for page in context.pages]:
         print(f"--- {page.url} ({page.title()})")
         with contextlib.suppress(Exception):
             print(page.inner_text("body")[:1500])
-            print("kept:", page.evaluate("() => JSON.stringify(localStorage)")[:1500])
-    print("--- asked:", *traffic[-40:], sep="\n")
+            print("storage:", page.evaluate("() => JSON.stringify(localStorage)")[:1500])
+    print("--- requests:", *traffic[-40:], sep="\n")
 
 
 @pytest.fixture
 def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
-    """`page_for(user, width=, height=, scheme=)`: a page of a new browser window in which `user` is signed in
-    (None: nobody). Paths are relative to the site. Errors of scripts and of the security policy fail the test."""
+    """`page_for(user, width=, height=, scheme=)`: a page in a new browser context in which `user` is signed in (None:
+    anonymous). Paths are relative to the site. Script errors and violations of the content security policy fail the
+    test."""
     from django.test import Client
 
     contexts: list[Any] = []
-    troubles: list[str] = []
+    errors: list[str] = []
     traffic: list[str] = []
 
     def open_page(
@@ -277,7 +280,7 @@ def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest)
             java_script_enabled=script,
         )
         contexts.append(context)
-        context.set_default_timeout(PATIENCE)
+        context.set_default_timeout(TIMEOUT_MS)
         if user is not None:
             client = Client()
             client.force_login(user)
@@ -287,34 +290,37 @@ def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest)
         return context.new_page()
 
     def watch(page: Any) -> None:
-        page.on("request", lambda asked: traffic.append(f"{asked.method} {asked.url}"))
-        page.on("response", lambda found: traffic.append(f"  {found.status} {found.request.method} {found.url}"))
-        page.on("requestfailed", lambda asked: traffic.append(f"  failed {asked.method} {asked.url} {asked.failure}"))
-        page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
+        page.on("request", lambda request: traffic.append(f"{request.method} {request.url}"))
+        page.on("response", lambda reply: traffic.append(f"  {reply.status} {reply.request.method} {reply.url}"))
+        page.on(
+            "requestfailed",
+            lambda request: traffic.append(f"  failed {request.method} {request.url} {request.failure}"),
+        )
+        page.on("pageerror", lambda error: errors.append(f"script: {error}"))
         page.on(
             "console",
-            lambda message: troubles.append(f"policy: {message.text}") if "Content Security" in message.text else None,
+            lambda message: errors.append(f"policy: {message.text}") if "Content Security" in message.text else None,
         )
 
     yield open_page
     if request.node.stash.get(FAILED, False):
-        tell(contexts, traffic)
+        print_diagnostics(contexts, traffic)
     for context in contexts:
         context.close()
-    assert troubles == []
+    assert errors == []
 
 
 @pytest.fixture
 def axe() -> Callable[..., list[str]]:
-    """`axe(page)`: what axe-core finds wrong on it, one line each; an empty list is good. `colours`: only what can
-    differ between light and dark."""
+    """`axe(page)`: the violations that axe-core finds on the page, one line each. `colours`: only the rules that
+    depend on the colour scheme."""
     from axe_playwright_python.base import AXE_SCRIPT
 
     def check(page: Any, *, colours: bool = False) -> list[str]:
         if not page.evaluate("typeof axe === 'object'"):
             page.evaluate(AXE_SCRIPT)
-        page.evaluate(AXE_MARKS_ALIKE)
-        found = page.evaluate(AXE_FINDS, colours)
-        return [f"{row['id']}: {row['help']} {row['targets'][:5]}" for row in found]
+        page.evaluate(MARK_SIMILAR_ROWS)
+        violations = page.evaluate(RUN_AXE, colours)
+        return [f"{row['id']}: {row['help']} {row['targets'][:5]}" for row in violations]
 
     return check

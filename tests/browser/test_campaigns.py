@@ -1,4 +1,4 @@
-"""The researcher's pages of campaigns in a real browser: planned with the keyboard, watched while somebody judges."""
+"""The campaign pages of a researcher in a browser: plan, open, invite, and follow the progress."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ Open = Callable[..., Any]
 BASE = "/projects/alpha/campaigns/"
 
 
-def answer(user: Any, campaign: Campaign, **values: Any) -> None:
+def submit_judgement(user: Any, campaign: Campaign, **answer: Any) -> None:
     shown = next_assignment(user=user, campaign_id=campaign.pk).shown
     assert shown is not None
-    submit_answer(user=user, public=shown.public, submission=uuid4(), answer=values, seconds=9.0)
+    submit_answer(user=user, public=shown.public, submission=uuid4(), answer=answer, seconds=9.0)
 
 
-def test_plans_opens_and_invites(cast: Cast, page_for: Open) -> None:
+def test_plan_open_and_invite(cast: Cast, page_for: Open) -> None:
     make_texts(cast)
     page = page_for(cast.researcher)
     page.goto(BASE)
     page.click("text=New campaign")
     page.fill("[name=name]", "Which reply is better?")
-    # What a comparison does not need is not there.
+    # Fields that a comparison does not need are hidden.
     page.check("[name=kind][value=pairwise]")
     assert not page.is_visible("[name='aspects-0-low']")
     assert page.is_visible("[name=pairs]")
@@ -59,37 +59,37 @@ def test_plans_opens_and_invites(cast: Cast, page_for: Open) -> None:
     assert "Which one fits?" in other.inner_text("article")
 
 
-def test_watch_page_follows_by_itself_and_stops(cast: Cast, page_for: Open) -> None:
+def test_campaign_page_updates_itself_until_closed(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.researcher)
     page.goto(f"{BASE}{campaign.pk}/")
     assert "No judgements yet" in page.inner_text("#live")
-    answer(cast.annotator, campaign, naturalness=4)
+    submit_judgement(cast.annotator, campaign, naturalness=4)
     page.wait_for_selector("text=1 of 12 judgements")
     close_campaign(campaign=campaign, user=cast.researcher)
     page.wait_for_function("() => !document.querySelector('#live').hasAttribute('hx-get')")
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1100, "light"), (360, "dark")])
-def test_no_fault_of_access_on_any_page(
+def test_pages_are_accessible(
     cast: Cast, page_for: Open, axe: Callable[..., list[str]], width: int, scheme: str
 ) -> None:
     campaign = open_comparison(cast)
-    answer(cast.annotator, campaign, quality="a")
+    submit_judgement(cast.annotator, campaign, quality="a")
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="half a word")
     draft = make_draft(cast, name="A draft", practice=PRACTICE)
     page = page_for(cast.researcher, width=width, scheme=scheme)
-    tails = ["", "judgements/", "texts/", "flags/", "people/", "preview/", "close/", "plan/"]
-    paths = ["", "new/", *(f"{campaign.pk}/{tail}" for tail in tails)]
-    paths += [f"{draft.pk}/{tail}" for tail in ("", "plan/", "checks/", "checks/?item=i001", "delete/")]
-    found = {}
+    names = ["", "judgements/", "texts/", "flags/", "people/", "preview/", "close/", "plan/"]
+    paths = ["", "new/", *(f"{campaign.pk}/{name}" for name in names)]
+    paths += [f"{draft.pk}/{name}" for name in ("", "plan/", "checks/", "checks/?item=i001", "delete/")]
+    violations = {}
     for path in paths:
         page.goto(BASE + path)
-        faults = axe(page)
+        lines = axe(page)
         if page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth"):
-            faults.append("wider than the window")
-        if faults:
-            found[path] = faults
-    assert found == {}
+            lines.append("wider than the window")
+        if lines:
+            violations[path] = lines
+    assert violations == {}

@@ -1,5 +1,5 @@
-"""All five evaluators from a training to the leaderboards in a real Chromium, with a real worker, on a sixth of the
-demonstration. The encoder is tiny and the training a few steps: what is tested is the way, not the figures."""
+"""The five learned evaluators from training to the leaderboards in Chromium, with a real worker, on a sixth of the
+demonstration. The encoder is tiny and training takes a few steps: the tests cover the path, not the figures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Role
 from evalapp.common.queue import queue_has_worker
 from scoring.ml.registry import get_entry
-from tests.browser.conftest import PATIENCE, ROOT, Site, new_database, queue, running_site
+from tests.browser.conftest import ROOT, TIMEOUT_MS, Site, new_database, redis_database_url, run_site
 from tests.cast import join, person
 from tests.evalapp.common.conftest import wait_until
 from tests.scoring.ml.tiny import tiny_encoder
@@ -23,22 +23,22 @@ from tests.short_training import LEARNED, SHORT, SHORT_SCORING, fields, load, pa
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.server("redis")]
 __all__ = ["part"]
 
-#: As a run of this machine when it has other things to do.
-LONG = 5 * PATIENCE
+# Generous, for busy machines.
+TRAINING_TIMEOUT_MS = 5 * TIMEOUT_MS
 
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A web process of this file, with a queue and a tiny encoder."""
+    """A web process for this module, with a queue and a tiny encoder."""
     folder = tmp_path_factory.mktemp("evaluators-site")
     encoder = tiny_encoder("bert", folder / "tiny")
     with new_database(request, folder) as database:
-        yield from running_site(folder, database, REDIS_URL=queue(14), ENCODERS=encoder)
+        yield from run_site(folder, database, REDIS_URL=redis_database_url(14), ENCODERS=encoder)
 
 
 @pytest.fixture
 def rita(site: Site, db: None, part: Path, settings: Any) -> User:
-    """She researches in a project of the demonstration's data; a worker of her installation is there."""
+    """A researcher in a project with the demonstration's data; a worker is running."""
     settings.ARTEFACTS_DIR = site.folder / "artefacts"
     load(part, "length", "random")
     researcher = person("rita")
@@ -60,14 +60,14 @@ def test_all_five_are_trained_applied_and_compared(rita: User, site: Site, page_
         _apply(page, name)
     page.goto("/projects/demo/evaluation/?aspect=naturalness")
     if page.locator("text=It is being computed in run").count():
-        page.wait_for_selector("table", timeout=LONG)
+        page.wait_for_selector("table", timeout=TRAINING_TIMEOUT_MS)
     table = page.locator("table").first.inner_text()
     assert {f"my-{name}" for name in LEARNED} <= set(table.split())
     assert "trivial baseline" in page.locator("main").inner_text()
 
 
 def _train(page: Any, name: str, encoder: str) -> None:
-    """From the list of evaluators through the form, its check and the run, which moves by itself, to the evaluator."""
+    """From the list of evaluators through form, check and run, whose page updates itself, to the new evaluator."""
     entry = get_entry(name)
     page.goto("/projects/demo/evaluators/")
     page.click(f"a:has-text('Train'):has-text('{name}')")
@@ -75,18 +75,18 @@ def _train(page: Any, name: str, encoder: str) -> None:
     for summary in page.locator("form#train summary").all():
         summary.click()
     page.select_option("#id_encoder", encoder)
-    wishes = {"name": f"my-{name}", "folds": 1, **fields(entry.train_options, SHORT)}
-    for field, value in wishes.items():
+    values = {"name": f"my-{name}", "folds": 1, **fields(entry.train_options, SHORT)}
+    for field, value in values.items():
         page.fill(f"#id_{field}", str(value))
     if entry.aspect == "one":
         page.select_option("#id_aspect", "naturalness")
     if page.locator("#id_apply").is_checked():
         page.uncheck("#id_apply")
     page.click("#check-button")
-    page.wait_for_selector("h2:has-text('Result of the check')", timeout=LONG)
+    page.wait_for_selector("h2:has-text('Result of the check')", timeout=TRAINING_TIMEOUT_MS)
     page.click("button:has-text('Train'):visible")
     page.wait_for_selector(f"h1:has-text('Train my-{name}')")
-    _ends(page)
+    _wait_for_end(page)
     page.wait_for_selector("#curve svg")
     page.click("#run-result-link")
     page.wait_for_selector(f"h1:has-text('my-{name}')")
@@ -94,13 +94,13 @@ def _train(page: Any, name: str, encoder: str) -> None:
 
 
 def _apply(page: Any, name: str) -> None:
-    """From the evaluator's page to its scores and to the systems ranked by it."""
+    """From the page of the evaluator to its scores and to the systems ranked by it."""
     page.click("a.primary:has-text('Apply')")
     for field, value in fields(get_entry(name).options, SHORT_SCORING).items():
         page.fill(f"#id_{field}", str(value))
     page.click("button:has-text('Apply')")
     page.wait_for_selector(f"h1:has-text('Score with my-{name}')")
-    _ends(page)
+    _wait_for_end(page)
     page.click("#run-result-link")
     page.wait_for_selector("h2:has-text('Scores by system')")
     assert page.locator("[aria-label='Scores by system'] tbody tr").count() >= 7
@@ -109,7 +109,7 @@ def _apply(page: Any, name: str) -> None:
     assert page.locator("table").first.locator("tbody tr").count() >= 7
 
 
-def _ends(page: Any) -> None:
-    """The page of a run says so by itself."""
-    page.wait_for_selector("#run-state :text-matches('Done|Failed|Cancelled')", timeout=LONG)
+def _wait_for_end(page: Any) -> None:
+    """Wait, without reloading, until the page of a run shows that it succeeded."""
+    page.wait_for_selector("#run-state :text-matches('Done|Failed|Cancelled')", timeout=TRAINING_TIMEOUT_MS)
     assert page.locator("#run-state").inner_text() == "Done", page.locator("#run").inner_text()

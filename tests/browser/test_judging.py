@@ -1,4 +1,4 @@
-"""The judging page in a real browser: keyboard only, drafts, the queue of answers, conflicts, weight."""
+"""The judging page in a browser: keyboard, drafts, the outbox of answers, conflicts, page weight."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tests.browser.judging_page import (
     SAVED,
     SIGNED_OUT,
     WAITING,
-    answers,
-    card_id,
-    judging,
-    judging_with_next,
-    offline,
+    get_answers,
+    get_card_id,
+    offline_status,
+    open_judging_page,
+    open_judging_page_with_next,
     settle,
     wait_for_answers,
 )
@@ -35,11 +35,11 @@ Open = Callable[..., Any]
 
 def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, items=3)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     for number in range(6):
-        before = card_id(page)
+        before = get_card_id(page)
         page.keyboard.press("4")
-        # The next question has the focus now, and the key answers it.
+        # The focus is on the next question, so the next key answers it.
         assert page.evaluate("document.activeElement.name") == "answer.relevance"
         page.keyboard.press("2")
         assert page.evaluate("document.activeElement.hasAttribute('data-submit')")
@@ -48,38 +48,38 @@ def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
             page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
             page.wait_for_selector("article[data-id]")
     page.wait_for_selector(NOTHING_LEFT)
-    assert answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
+    assert get_answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
     assert page.inner_text("#done-count") == "6"
 
 
-def test_next_text_is_there_without_asking_the_server(cast: Cast, page_for: Open) -> None:
-    """The text after the one on show is fetched while that is judged: Enter shows it though nobody can be reached. Each
-    further one comes with the confirmation of an answer, in no request of its own."""
+def test_next_text_is_prefetched(cast: Cast, page_for: Open) -> None:
+    """The next text is prefetched while one is judged, so Enter shows it even offline. Later ones arrive with the
+    confirmation of each answer, without further requests."""
     campaign = open_rating(cast, items=8, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url) if "?after=" in request.url else None)
-    with page.expect_response(lambda response: "?after=" in response.url) as fetched:
-        judging(page, campaign)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url) if "?after=" in request.url else None)
+    with page.expect_response(lambda response: "?after=" in response.url) as response:
+        open_judging_page(page, campaign)
     for number in range(1, 4):
-        fetched.value.finished()
-        before = card_id(page)
+        response.value.finished()
+        before = get_card_id(page)
         page.context.set_offline(True)
         page.keyboard.press("3")
         page.keyboard.press("Enter")
         page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
-        assert card_id(page)
-        with page.expect_response(lambda response: response.url.endswith("/submit/")) as fetched:
+        assert get_card_id(page)
+        with page.expect_response(lambda response: response.url.endswith("/submit/")) as response:
             page.context.set_offline(False)
         wait_for_answers(page, campaign, number)
-    assert len(asked) == 1
+    assert len(requests) == 1
 
 
 def test_pairwise_keys(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast, items=4)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     for key, verdict in (("ArrowLeft", "a"), ("d", "b"), ("=", "tie"), ("x", "both_bad")):
-        before = card_id(page)
+        before = get_card_id(page)
         page.keyboard.press(key)
         assert page.evaluate("document.querySelector('fieldset[data-aspect] input:checked').value") == verdict
         page.keyboard.press("Enter")
@@ -89,7 +89,7 @@ def test_pairwise_keys(cast: Cast, page_for: Open) -> None:
 
 def test_texts_of_a_comparison_look_alike(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     looks = page.evaluate(
         """[...document.querySelectorAll('.sides .text')].map(text => {
           const style = getComputedStyle(text);
@@ -101,28 +101,28 @@ def test_texts_of_a_comparison_look_alike(cast: Cast, page_for: Open) -> None:
 
 def test_answer_on_key(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast, items=2, options={"answer_on_key": True})
-    page = judging(page_for(cast.annotator), campaign)
-    before = card_id(page)
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    before = get_card_id(page)
     page.keyboard.press("a")
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
-    # Caps Lock makes no other key of it.
+    # Caps Lock does not change the meaning of a key.
     page.evaluate(
         "document.body.dispatchEvent("
         "new KeyboardEvent('keydown', {key: 'X', modifierCapsLock: true, bubbles: true, cancelable: true}))"
     )
     page.wait_for_selector(NOTHING_LEFT)
-    assert answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
+    assert get_answers(campaign) == [{"quality": "a"}, {"quality": "both_bad"}]
 
 
 @pytest.mark.promise("submission")
 def test_a_key_that_is_held_down_answers_one_question(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast, items=3, options={"answer_on_key": True})
-    page = judging(page_for(cast.annotator), campaign)
-    before = card_id(page)
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    before = get_card_id(page)
     page.keyboard.down("a")
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
     for _ in range(5):
-        page.keyboard.down("a")  # as the keyboard does of its own after a while
+        page.keyboard.down("a")  # a keyboard repeats a key that is held down
         page.wait_for_timeout(50)
     assert len(wait_for_answers(page, campaign, 1)) == 1
     page.keyboard.up("a")
@@ -130,14 +130,14 @@ def test_a_key_that_is_held_down_answers_one_question(cast: Cast, page_for: Open
     assert wait_for_answers(page, campaign, 2) == [{"quality": "a"}, {"quality": "b"}]
 
 
-def test_sleep_is_no_time_spent_on_a_text(cast: Cast, page_for: Open) -> None:
+def test_sleep_does_not_count_as_time_spent(cast: Cast, page_for: Open) -> None:
     page = page_for(cast.annotator)
     page.clock.install(time="2026-03-01T12:00:00Z")
-    judging(page, open_rating(cast))
-    # The lid was closed, and whoever opens it moves the mouse; then the machine corrects its clock.
-    for place, hour in enumerate((13, 11)):
+    open_judging_page(page, open_rating(cast))
+    # The mouse moves again after an hour of sleep; then the system clock is set back.
+    for index, hour in enumerate((13, 11)):
         page.clock.set_system_time(f"2026-03-01T{hour}:00:00Z")
-        page.mouse.move(10 * place + 10, 10)
+        page.mouse.move(10 * index + 10, 10)
         page.wait_for_timeout(1200)
         minutes, seconds = page.inner_text("#elapsed").split(":")
         assert (int(minutes), int(seconds) >= 0) == (0, True)
@@ -147,14 +147,16 @@ def test_sleep_is_no_time_spent_on_a_text(cast: Cast, page_for: Open) -> None:
 def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
-    page.clock.set_fixed_time("2026-03-01T12:00:00Z")  # the second one comes at once, however busy the machine is
-    judging_with_next(page, campaign)
+    page.clock.set_fixed_time(
+        "2026-03-01T12:00:00Z"
+    )  # so that the second Enter counts as immediate even on a busy machine
+    open_judging_page_with_next(page, campaign)
     page.keyboard.press("5")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 5}]
     page.wait_for_timeout(300)
-    assert answers(campaign) == [{"naturalness": 5}]
+    assert get_answers(campaign) == [{"naturalness": 5}]
     assert page.locator(".errorlist").count() == 0
     page.clock.set_fixed_time("2026-03-01T12:00:01Z")
     page.keyboard.press("Enter")
@@ -165,16 +167,18 @@ def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
 def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, practice=PRACTICE)
     page = page_for(cast.annotator)
-    page.clock.set_fixed_time("2026-03-01T12:00:00Z")  # the second one comes at once, however busy the machine is
-    judging(page, campaign)
+    page.clock.set_fixed_time(
+        "2026-03-01T12:00:00Z"
+    )  # so that the second Enter counts as immediate even on a busy machine
+    open_judging_page(page, campaign)
     page.keyboard.press("5")
     page.keyboard.press("4")
     page.keyboard.press("Enter")
     page.keyboard.press("Enter")
     page.wait_for_selector(NOT_AS_EXPECTED)
-    page.keyboard.press("Enter")  # nor does one lead on that comes when what was expected has just appeared
+    page.keyboard.press("Enter")  # ignored, because the expected answer has just appeared
     assert not page.locator("#conflict[open]").count()
-    assert len(answers(campaign)) == 1
+    assert len(get_answers(campaign)) == 1
     assert "expected 1 to 2, you chose 4" in page.inner_text("#stage")
     assert "It is short." in page.inner_text("#stage")
     page.clock.set_fixed_time("2026-03-01T12:00:01Z")
@@ -186,16 +190,16 @@ def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> N
 @pytest.mark.promise("draft")
 def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging_with_next(page_for(cast.annotator), campaign)
+    page = open_judging_page_with_next(page_for(cast.annotator), campaign)
     page.context.set_offline(True)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector(offline(1))
+    page.wait_for_selector(offline_status(1))
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector(WAITING)
-    page.wait_for_selector(offline(2))
-    assert answers(campaign) == []
+    page.wait_for_selector(offline_status(2))
+    assert get_answers(campaign) == []
     page.context.set_offline(False)
     page.wait_for_selector("article[data-id]")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 6}]
@@ -206,22 +210,22 @@ def test_offline_and_back(cast: Cast, page_for: Open) -> None:
 @pytest.mark.promise("draft")
 def test_answers_survive_closing_the_page_offline(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging_with_next(page_for(cast.annotator), campaign)
+    page = open_judging_page_with_next(page_for(cast.annotator), campaign)
     page.context.set_offline(True)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
-    page.wait_for_selector(offline(1))
+    page.wait_for_selector(offline_status(1))
     context = page.context
     page.close()
     context.set_offline(False)
-    again = judging(context.new_page(), campaign)
+    again = open_judging_page(context.new_page(), campaign)
     assert wait_for_answers(again, campaign, 1) == [{"naturalness": 2}]
 
 
 @pytest.mark.promise("draft")
 def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("5")
     page.keyboard.press("n")
     page.keyboard.type("a little stiff")
@@ -229,23 +233,23 @@ def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     page.reload()
     assert page.is_checked("[name='answer.naturalness'][value='5']")
     assert page.input_value("#note") == "a little stiff"
-    assert Assignment.objects.get(public=card_id(page)).draft["answer"] == {"naturalness": 5}
+    assert Assignment.objects.get(public=get_card_id(page)).draft["answer"] == {"naturalness": 5}
 
 
 @pytest.mark.promise("draft")
 def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("6")
     page.wait_for_selector(SAVED)
-    other = judging(page_for(cast.annotator), campaign)
+    other = open_judging_page(page_for(cast.annotator), campaign)
     assert other.is_checked("[name='answer.naturalness'][value='6']")
 
 
 @pytest.mark.promise("draft")
-def test_a_draft_of_another_device_stands_before_an_older_one_of_this(cast: Cast, page_for: Open) -> None:
+def test_newer_draft_of_another_device_replaces_the_local_one(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
-    first, second = (judging(page_for(cast.annotator), campaign) for _ in range(2))
+    first, second = (open_judging_page(page_for(cast.annotator), campaign) for _ in range(2))
     for page, value in ((first, 5), (second, 2)):
         page.reload()
         page.check(f"[name='answer.naturalness'][value='{value}']")
@@ -255,11 +259,11 @@ def test_a_draft_of_another_device_stands_before_an_older_one_of_this(cast: Cast
 
 
 @pytest.mark.promise("submission")
-def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
+def test_conflict_between_tabs_asks_which_answer_to_keep(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    first = judging(page_for(cast.annotator), campaign)
-    second = judging(first.context.new_page(), campaign)
-    assert card_id(first) == card_id(second)
+    first = open_judging_page(page_for(cast.annotator), campaign)
+    second = open_judging_page(first.context.new_page(), campaign)
+    assert get_card_id(first) == get_card_id(second)
     first.keyboard.press("2")
     first.keyboard.press("Enter")
     assert wait_for_answers(first, campaign, 1) == [{"naturalness": 2}]
@@ -272,18 +276,18 @@ def test_two_tabs_ask_which_answer_holds(cast: Cast, page_for: Open) -> None:
     assert second.inner_text("#saved") == "Not saved"
     second.click("[data-replace]")
     for _ in range(1200):
-        if answers(campaign) == [{"naturalness": 6}]:
+        if get_answers(campaign) == [{"naturalness": 6}]:
             break
         second.wait_for_timeout(50)
-    assert answers(campaign) == [{"naturalness": 6}]
+    assert get_answers(campaign) == [{"naturalness": 6}]
     assert Judgement.objects.filter(campaign=campaign).count() == 2
 
 
 @pytest.mark.promise("submission")
 def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast)
-    first = judging(page_for(cast.annotator), campaign)
-    second = judging(first.context.new_page(), campaign)
+    first = open_judging_page(page_for(cast.annotator), campaign)
+    second = open_judging_page(first.context.new_page(), campaign)
     first.keyboard.press("a")
     first.keyboard.press("Enter")
     wait_for_answers(first, campaign, 1)
@@ -296,14 +300,14 @@ def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
     assert second.locator("#conflict[open]").count() == 1
     second.click("[data-keep]")
     second.wait_for_timeout(200)
-    assert answers(campaign) == [{"quality": "a"}]
+    assert get_answers(campaign) == [{"quality": "a"}]
 
 
 @pytest.mark.parametrize("kind", ["flag", "skip"])
-def test_esc_leads_back_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -> None:
-    """Esc leaves a field that is filled, else it leads back to the text."""
+def test_esc_returns_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -> None:
+    """Esc first leaves a field that has text; otherwise it returns to the judging page."""
     campaign = open_rating(cast)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("f" if kind == "flag" else "s")
     page.wait_for_url(f"**/{kind}/")
     page.keyboard.press("Escape")
@@ -319,9 +323,9 @@ def test_esc_leads_back_from_flag_and_skip(cast: Cast, page_for: Open, kind: str
     page.wait_for_url(f"**/my/{campaign.pk}/")
 
 
-def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open) -> None:
+def test_revise_skip_and_flag_by_keyboard(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     wait_for_answers(page, campaign, 1)
@@ -331,7 +335,7 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.wait_for_selector(CORRECTION_STORED)
-    assert answers(campaign) == [{"naturalness": 3}]
+    assert get_answers(campaign) == [{"naturalness": 3}]
     page.keyboard.press("s")
     page.wait_for_selector("text=Skip this text?")
     page.wait_for_function("() => document.activeElement.id === 'reason'")
@@ -351,46 +355,46 @@ def test_back_revises_and_skip_and_flag_work_by_keys(cast: Cast, page_for: Open)
 @pytest.mark.promise("draft")
 def test_signed_out_keeps_the_answer(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging_with_next(page_for(cast.annotator), campaign)
+    page = open_judging_page_with_next(page_for(cast.annotator), campaign)
     session = page.context.cookies()
     page.context.clear_cookies(name="sessionid")
     page.keyboard.press("4")
     page.keyboard.press("Enter")
     page.wait_for_selector(SIGNED_OUT)
-    assert answers(campaign) == []
+    assert get_answers(campaign) == []
     page.context.add_cookies(session)
-    judging(page, campaign)
+    open_judging_page(page, campaign)
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
 
 
 @pytest.mark.promise("late")
-def test_paused_meanwhile_takes_the_answer_and_says_so(cast: Cast, page_for: Open) -> None:
+def test_answers_are_accepted_after_the_campaign_was_paused(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging_with_next(page_for(cast.annotator), campaign)
+    page = open_judging_page_with_next(page_for(cast.annotator), campaign)
     pause_campaign(campaign=campaign, user=cast.researcher)
     for key in "45":
         page.keyboard.press(key)
         page.keyboard.press("Enter")
         settle(page)
     page.wait_for_selector("text=This campaign is paused")
-    assert answers(campaign) == [{"naturalness": 4}, {"naturalness": 5}]
+    assert get_answers(campaign) == [{"naturalness": 4}, {"naturalness": 5}]
 
 
 def test_help_and_guidelines_by_key(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
-    page = judging(page_for(cast.annotator), campaign)
+    page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("?")
     assert "submit and go to the next text" in page.inner_text("dialog#keys[open]")
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     assert "Rate the reply only" in page.inner_text("dialog#guidelines[open]")
-    # Keys do not answer behind a dialog.
+    # Keys do not answer while a dialog is open.
     page.keyboard.press("3")
     assert page.locator("input:checked").count() == 0
 
 
-def test_page_is_light_and_names_no_system(cast: Cast, page_for: Open) -> None:
-    """Everything on the wire, a whole answer included: under 60 KB, and no system in any of it."""
+def test_page_is_small_and_names_no_system(cast: Cast, page_for: Open) -> None:
+    """The page with all its files is below 60 KB; no response, also to an answer, names a system."""
     campaign = open_rating(cast)
     page = page_for(cast.annotator)
     session = page.context.new_cdp_session(page)
@@ -399,11 +403,11 @@ def test_page_is_light_and_names_no_system(cast: Cast, page_for: Open) -> None:
     bodies: list[str] = []
     session.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     page.on("response", lambda response: bodies.append(response.url + str(response.all_headers()) + response.text()))
-    judging(page, campaign)
+    open_judging_page(page, campaign)
     page.wait_for_timeout(500)
-    whole = sum(sizes)
-    print(f"judging page with everything and the next text: {whole / 1000:.1f} KB in {len(sizes)} answers")
-    assert whole < 60_000
+    total = sum(sizes)
+    print(f"judging page with all files and the next text: {total / 1000:.1f} KB in {len(sizes)} responses")
+    assert total < 60_000
     page.keyboard.press("4")
     page.keyboard.press("2")
     page.keyboard.press("Enter")
@@ -416,18 +420,18 @@ def test_page_is_light_and_names_no_system(cast: Cast, page_for: Open) -> None:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 1100])
-def test_no_fault_of_access_and_no_sideways_scrolling(
+def test_accessible_and_without_horizontal_scrolling(
     cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str, width: int
 ) -> None:
     campaign = open_comparison(cast, aspects=[{"name": "q", "question": "Which?"}, {"name": "r", "question": "And?"}])
-    page = judging(page_for(cast.annotator, width=width, scheme=scheme), campaign)
+    page = open_judging_page(page_for(cast.annotator, width=width, scheme=scheme), campaign)
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
 
 
 def test_without_script(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
-    page = judging(page_for(cast.annotator, script=False), campaign)
+    page = open_judging_page(page_for(cast.annotator, script=False), campaign)
     page.click("label:has([name='answer.naturalness'][value='3'])")
     page.click("button[data-submit]")
     assert "Answer the question" in page.inner_text("form.answer")
@@ -435,23 +439,23 @@ def test_without_script(cast: Cast, page_for: Open) -> None:
     page.click("label:has([name='answer.relevance'][value='5'])")
     page.click("button[data-submit]")
     page.wait_for_selector("form.answer")
-    assert answers(campaign) == [{"naturalness": 3, "relevance": 5}]
+    assert get_answers(campaign) == [{"naturalness": 3, "relevance": 5}]
 
 
 def test_generation_against_reference_by_keyboard(cast: Cast, page_for: Open) -> None:
-    """Turing M1: what is stored names the generation as `a`, whichever side it stood on."""
+    """Turing test M1: the stored comparison always has the generation as `a`, on whichever side it was shown."""
     campaign = open_comparison(cast, items=3, kind="turing", systems=[SYSTEMS[0]])
-    page = judging(page_for(cast.annotator), campaign)
-    wanted = []
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    expected = []
     for key in ("ArrowLeft", "ArrowRight", "="):
         first = page.text_content(".sides section:first-of-type .text")
         generation_left = first.startswith("Text ")  # references begin with “Answer”
-        wanted.append("cannot_decide" if key == "=" else "a" if (key == "ArrowLeft") == generation_left else "b")
-        before = card_id(page)
+        expected.append("cannot_decide" if key == "=" else "a" if (key == "ArrowLeft") == generation_left else "b")
+        before = get_card_id(page)
         page.keyboard.press(key)
         page.keyboard.press("Enter")
         page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
     wait_for_answers(page, campaign, 3)
     rows = Comparison.objects.filter(project=cast.project).order_by("judgement")
-    assert list(rows.values_list("verdict", flat=True)) == wanted
+    assert list(rows.values_list("verdict", flat=True)) == expected
     assert all(row.output_b_id is None and row.reference is not None for row in rows)

@@ -1,5 +1,4 @@
-"""How the pages of annotators look where a rule alone does not show it: key caps can be read wherever they are, and on
-a phone nothing moves at the first tap."""
+"""The appearance of annotators' pages beyond the rules of axe: contrast of key caps, and a stable layout on phones."""
 
 from __future__ import annotations
 
@@ -8,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.browser.judging_page import NOT_AS_EXPECTED, SAVED, judging, wait_for_answers
+from tests.browser.judging_page import NOT_AS_EXPECTED, SAVED, open_judging_page, wait_for_answers
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, open_comparison, open_rating
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
-#: Contrast of every visible key cap by WCAG 2.2, from computed colours: the cap's own, through its opacity and that of
-#: what it is in, on the nearest background that is not transparent.
-CONTRASTS = """() => {
+#: Returns the WCAG 2.2 contrast of each visible key cap from computed colours: its text colour, with its opacity and
+#: that of its ancestors, on the nearest opaque background.
+MEASURE_CONTRASTS = """() => {
   const rgb = (text) => {
     const canvas = new OffscreenCanvas(1, 1).getContext("2d");
     canvas.fillStyle = text;
@@ -30,54 +29,54 @@ CONTRASTS = """() => {
     });
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const found = [];
+  const contrasts = [];
   for (const cap of document.querySelectorAll("kbd")) {
     if (!cap.checkVisibility({ visibilityProperty: true })) continue;
     let opacity = 1;
     let behind = null;
-    for (let one = cap; one; one = one.parentElement) {
-      const style = getComputedStyle(one);
+    for (let element = cap; element; element = element.parentElement) {
+      const style = getComputedStyle(element);
       opacity *= Number(style.opacity);
       const colour = rgb(style.backgroundColor);
       if (!behind && colour[3] === 255) behind = colour;
     }
     behind = behind || rgb("Canvas");
-    const ink = rgb(getComputedStyle(cap).color).map((value, place) => opacity * value + (1 - opacity) * behind[place]);
+    const ink = rgb(getComputedStyle(cap).color).map((value, index) => opacity * value + (1 - opacity) * behind[index]);
     const [light, dark] = [luminance(ink), luminance(behind)].sort((a, b) => b - a);
-    found.push([cap.textContent + " in " + cap.parentElement.textContent.trim(), (light + 0.05) / (dark + 0.05)]);
+    contrasts.push([cap.textContent + " in " + cap.parentElement.textContent.trim(), (light + 0.05) / (dark + 0.05)]);
   }
-  return found;
+  return contrasts;
 }"""
 
 
-def check_caps(page: Any, least: int) -> None:
-    page.wait_for_timeout(400)  # colours change over a moment
-    found = page.evaluate(CONTRASTS)
-    assert len(found) >= least
-    assert [row for row in found if row[1] < 4.5] == []
+def check_key_caps(page: Any, least: int) -> None:
+    page.wait_for_timeout(400)  # until colour transitions end
+    contrasts = page.evaluate(MEASURE_CONTRASTS)
+    assert len(contrasts) >= least
+    assert [row for row in contrasts if row[1] < 4.5] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_key_caps_can_be_read(cast: Cast, page_for: Open, scheme: str) -> None:
-    """White caps with white letters were in the chosen answer of a comparison."""
+def test_key_caps_have_sufficient_contrast(cast: Cast, page_for: Open, scheme: str) -> None:
+    """Also those in the chosen answer of a comparison."""
     practice = [{"item": "i000", "system": "sys-alpha", "expected": {"naturalness": [5, 6]}}]
     rating = open_rating(cast, practice=practice, aspects=ONE_QUESTION)
     page = page_for(cast.annotator, scheme=scheme)
-    judging(page, rating)
+    open_judging_page(page, rating)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.wait_for_selector(NOT_AS_EXPECTED)
-    check_caps(page, 2)
-    comparison = open_again(cast)
-    judging(page, comparison)
+    check_key_caps(page, 2)
+    comparison = open_second_campaign(cast)
+    open_judging_page(page, comparison)
     for key in ("a", "x"):
         page.keyboard.press(key)
-        check_caps(page, 11)  # 7 of the answers, 3 of the actions, the one of the list of keys
+        check_key_caps(page, 11)  # 7 of the answers, 3 of the actions, and the one that opens the list of keys
     page.keyboard.press("?")
-    check_caps(page, 11 + 10)
+    check_key_caps(page, 11 + 10)
 
 
-def open_again(cast: Cast) -> Any:
+def open_second_campaign(cast: Cast) -> Any:
     from annotation.services.campaigns import open_campaign
     from tests.judging import make_draft
 
@@ -86,14 +85,14 @@ def open_again(cast: Cast) -> Any:
 
 
 POSITIONS = """() => [...document.querySelectorAll('article, article .text, fieldset label, .bar')]
-    .map((one) => Math.round(one.getBoundingClientRect().top + window.scrollY))"""
+    .map((element) => Math.round(element.getBoundingClientRect().top + window.scrollY))"""
 
 
 @pytest.mark.parametrize("width", [360, 390, 430])
-def test_nothing_moves_on_a_phone(cast: Cast, page_for: Open, width: int) -> None:
-    """At the first tap, when “Saved” appears, and from text to text."""
+def test_layout_is_stable_on_a_phone(cast: Cast, page_for: Open, width: int) -> None:
+    """After the first tap, when “Saved” appears, and from text to text."""
     campaign = open_comparison(cast)
-    page = judging(page_for(cast.annotator, width=width), campaign)
+    page = open_judging_page(page_for(cast.annotator, width=width), campaign)
     before = page.evaluate(POSITIONS)
     page.click("label:has-text('The first')")
     page.wait_for_selector(SAVED)
@@ -108,7 +107,7 @@ def test_nothing_moves_on_a_phone(cast: Cast, page_for: Open, width: int) -> Non
 
 
 def test_account_and_sign_out_can_be_reached_on_a_phone(cast: Cast, page_for: Open) -> None:
-    page = judging(page_for(cast.annotator, width=390), open_rating(cast, practice=PRACTICE))
+    page = open_judging_page(page_for(cast.annotator, width=390), open_rating(cast, practice=PRACTICE))
     page.click(".judging-head .menu > summary")
     assert page.is_visible("text=Account")
     page.click("text=Sign out")

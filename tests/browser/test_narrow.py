@@ -1,4 +1,4 @@
-"""Menus and tables in a narrow window: what they show of themselves, and how a menu is left."""
+"""Menus, tables and error codes in narrow windows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Open = Callable[..., Any]
 
 @pytest.mark.parametrize("width", [390, 820, 1100, 1280])
 @pytest.mark.parametrize("address", ["systems/steps/", "evaluation/", "references/enhanced/"])
-def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, width: int, address: str) -> None:
+def test_filter_menu_fits_the_window_and_closes(cast: Cast, page_for: Open, width: int, address: str) -> None:
     items = make_items(cast.project, 2)
     outputs = make_outputs(cast.project, items, ("net",))
     make_ratings(cast.project, outputs)
@@ -30,26 +30,26 @@ def test_a_menu_among_choices_can_be_read_and_left(cast: Cast, page_for: Open, w
         assert execute_run(run.pk).state == "succeeded"
     page = page_for(cast.researcher, width=width)
     page.goto(f"/projects/alpha/{address}")
-    name = page.locator(".inline-form summary:has-text('Evaluators')")
-    name.click()
+    summary = page.locator(".inline-form summary:has-text('Evaluators')")
+    summary.click()
     (menu, *boxes) = page.locator(".inline-form .menu[open] > div, .inline-form .menu[open] label").evaluate_all(
-        "all => all.map((one) => one.getBoundingClientRect().toJSON())"
+        "all => all.map((element) => element.getBoundingClientRect().toJSON())"
     )
-    (mark, *_) = page.locator(".inline-form .menu[open] input").evaluate_all("all => all.map((one) => one.offsetWidth)")
-    assert mark < 24
+    checkbox = page.locator(".inline-form .menu[open] input").first
+    assert checkbox.evaluate("element => element.offsetWidth") < 24
     assert len(boxes) == 2
     for box in (menu, *boxes):
         assert box["left"] >= 0
         assert box["right"] <= width
     page.keyboard.press("Escape")
     assert page.locator("details.menu[open]").count() == 0
-    assert page.evaluate("document.activeElement.innerText.trim()") == name.inner_text().strip()
-    name.click()
+    assert page.evaluate("document.activeElement.innerText.trim()") == summary.inner_text().strip()
+    summary.click()
     page.click("h1")
     assert page.locator("details.menu[open]").count() == 0
 
 
-def test_a_narrow_leaderboard_shows_figures_and_that_it_goes_on(cast: Cast, page_for: Open) -> None:
+def test_narrow_leaderboard_shows_values_and_a_scroll_hint(cast: Cast, page_for: Open) -> None:
     items = make_items(cast.project, 5)  # fewer items give no interval
     make_ratings(cast.project, make_outputs(cast.project, items, ("sys-a", "sys-b")))
     page = page_for(cast.researcher, width=390)
@@ -59,24 +59,26 @@ def test_a_narrow_leaderboard_shows_figures_and_that_it_goes_on(cast: Cast, page
     box = value.bounding_box()
     assert box is not None
     assert box["x"] + box["width"] <= 390
-    assert "linear-gradient" in page.locator(".table-wrap").first.evaluate("one => getComputedStyle(one).background")
+    assert "linear-gradient" in page.locator(".table-wrap").first.evaluate(
+        "element => getComputedStyle(element).background"
+    )
 
 
-def test_codes_of_errors_break_at_their_hyphens_only(page_for: Open) -> None:
-    """Each line of a code ends at a hyphen or at its end."""
+def test_error_codes_break_only_at_hyphens(page_for: Open) -> None:
+    """Each line of a code ends at a hyphen or at the end of the code."""
     page = page_for(None, width=390)
     page.goto("/docs/errors")
     broken = page.locator("th code").evaluate_all(
-        """all => all.filter((one) => {
-          const text = one.firstChild, range = document.createRange();
-          let top = null, bad = false;
-          for (let place = 0; place < text.length; place++) {
-            range.setStart(text, place); range.setEnd(text, place + 1);
-            const now = range.getBoundingClientRect().top;
-            if (top !== null && now > top + 2 && text.data[place - 1] !== "-") bad = true;
-            top = now;
+        """all => all.filter((element) => {
+          const text = element.firstChild, range = document.createRange();
+          let previous = null, broken = false;
+          for (let index = 0; index < text.length; index++) {
+            range.setStart(text, index); range.setEnd(text, index + 1);
+            const top = range.getBoundingClientRect().top;
+            if (previous !== null && top > previous + 2 && text.data[index - 1] !== "-") broken = true;
+            previous = top;
           }
-          return bad;
-        }).map((one) => one.textContent)"""
+          return broken;
+        }).map((element) => element.textContent)"""
     )
     assert broken == []

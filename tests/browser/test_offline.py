@@ -1,5 +1,5 @@
-"""Answers without connection, without server, without browser: what a person has answered leaves this browser once, in
-order, when it can. A real Chromium, a real web process that is killed, a profile that is closed and opened again."""
+"""Answers while the connection, the server or the browser is gone: each is sent once, in order, as soon as possible.
+With Chromium, a web process that is killed, and a browser profile that is closed and reopened."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from django.test import Client
 
 from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
-from tests.browser.conftest import CHROMIUM_ARGUMENTS, PATIENCE, Site
+from tests.browser.conftest import CHROMIUM_ARGUMENTS, TIMEOUT_MS, Site
 from tests.browser.judging_page import (
     ANSWERED_BEFORE,
     DISCARD,
@@ -24,11 +24,11 @@ from tests.browser.judging_page import (
     NOT_STORED_HERE,
     SAVED,
     WAITING,
-    answers,
-    card_id,
-    judging,
-    offline,
-    rejected,
+    get_answers,
+    get_card_id,
+    offline_status,
+    open_judging_page,
+    rejected_message,
     settle,
     wait_for_answers,
 )
@@ -40,42 +40,42 @@ Open = Callable[..., Any]
 CAMPAIGNS = 5
 
 
-def answer(page: Any, key: str) -> None:
+def answer_by_keyboard(page: Any, key: str) -> None:
     page.keyboard.press(key)
     page.keyboard.press("Enter")
 
 
-def fetched_ahead(page: Any) -> None:
+def wait_for_prefetch(page: Any) -> None:
     page.wait_for_load_state("networkidle")
 
 
 @pytest.mark.promise("draft", "submission")
-def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
-    """Each page holds the text on show and the one after it, so ten answers come from five campaigns in one browser."""
+def test_ten_answers_offline(cast: Cast, page_for: Open) -> None:
+    """A page has the current and the next text, so ten answers offline need five campaigns in one browser."""
     campaigns = [open_rating(cast, items=3, aspects=ONE_QUESTION)]
     for number in range(1, CAMPAIGNS):
         draft = make_draft(cast, aspects=ONE_QUESTION, name=f"Replies {number}", slug=f"replies-{number}")
         campaigns.append(open_campaign(campaign=draft, user=cast.researcher))
-    first = judging(page_for(cast.annotator), campaigns[0])
-    pages = [first, *(judging(first.context.new_page(), campaign) for campaign in campaigns[1:])]
+    first = open_judging_page(page_for(cast.annotator), campaigns[0])
+    pages = [first, *(open_judging_page(first.context.new_page(), campaign) for campaign in campaigns[1:])]
     for page in pages:
-        fetched_ahead(page)
+        wait_for_prefetch(page)
     first.context.set_offline(True)
-    meant = {}
+    expected = {}
     for number, (page, campaign) in enumerate(zip(pages, campaigns, strict=True)):
         page.bring_to_front()
         keys = (str(1 + number), str(6 - number))
-        answer(page, keys[0])
+        answer_by_keyboard(page, keys[0])
         page.wait_for_function("() => !document.querySelector('form.answer input:checked')")
-        answer(page, keys[1])
-        page.wait_for_selector(offline(2 * number + 2))
-        meant[campaign.pk] = [{"naturalness": int(key)} for key in keys]
+        answer_by_keyboard(page, keys[1])
+        page.wait_for_selector(offline_status(2 * number + 2))
+        expected[campaign.pk] = [{"naturalness": int(key)} for key in keys]
     assert not Judgement.objects.exists()
     first.context.set_offline(False)
     for page, campaign in zip(pages, campaigns, strict=True):
         page.wait_for_selector("article[data-id]")
-        assert wait_for_answers(page, campaign, 2) == meant[campaign.pk]
-    # All tabs sent the same outbox at once, and still each answer is there once, in the order in which it was given.
+        assert wait_for_answers(page, campaign, 2) == expected[campaign.pk]
+    # All tabs sent the same outbox at the same time; each answer is stored once, in the order in which it was given.
     order = Judgement.objects.order_by("pk").values_list("campaign", flat=True)
     assert list(order) == [campaign.pk for campaign in campaigns for _ in range(2)]
     pages[-1].reload()
@@ -83,11 +83,11 @@ def test_ten_answers_without_connection(cast: Cast, page_for: Open) -> None:
 
 
 @pytest.mark.promise("draft", "submission")
-def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, site: Site) -> None:
-    """Between a draft and its answer, with the page open all the time; nobody touches the page but to judge."""
+def test_web_process_is_killed_and_restarted(cast: Cast, page_for: Open, site: Site) -> None:
+    """Between a draft and its answer, while the page stays open."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging(page_for(cast.annotator), campaign)
-    fetched_ahead(page)
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    wait_for_prefetch(page)
     page.keyboard.press("2")
     page.keyboard.press("n")
     page.keyboard.type("half a")
@@ -95,11 +95,11 @@ def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, si
     site.kill()
     try:
         page.keyboard.type(" thought")
-        page.wait_for_selector(offline())
+        page.wait_for_selector(offline_status())
         page.keyboard.press("Control+Enter")
-        page.wait_for_selector(offline(1))
+        page.wait_for_selector(offline_status(1))
         settle(page)
-        answer(page, "5")
+        answer_by_keyboard(page, "5")
         page.wait_for_selector(WAITING)
         assert Assignment.objects.get(order_number=1).draft["answer"] == {"naturalness": 2}
     finally:
@@ -107,54 +107,54 @@ def test_the_web_process_is_killed_and_comes_back(cast: Cast, page_for: Open, si
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 5}]
     assert Judgement.objects.earliest("pk").note == "half a thought"
     page.wait_for_selector("article[data-id]")
-    answer(page, "1")
+    answer_by_keyboard(page, "1")
     assert len(wait_for_answers(page, campaign, 3)) == 3
 
 
 @contextmanager
-def window(browser: Any, chromium: str, site: Site, folder: Path) -> Iterator[Any]:
-    """A browser of its own with a profile that lies in `folder`."""
+def open_browser(browser: Any, chromium: str, site: Site, folder: Path) -> Iterator[Any]:
+    """Open a separate browser with its profile in `folder`."""
     context = browser.browser_type.launch_persistent_context(
         folder, executable_path=chromium, args=list(CHROMIUM_ARGUMENTS), base_url=site.url
     )
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT_MS)
     yield context
     context.close()
 
 
 @pytest.mark.promise("draft", "submission")
-def test_the_browser_is_closed_with_unsent_answers(
+def test_browser_is_closed_with_unsent_answers(
     cast: Cast, site: Site, db: None, browser: Any, chromium_path: str, tmp_path: Path
 ) -> None:
-    """Two answers that could not be sent and a conflict that nobody has decided; then the browser is closed."""
+    """The browser is closed with two unsent answers and an unresolved conflict."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     client = Client()
     client.force_login(cast.annotator)
     session = {"name": "sessionid", "value": client.cookies["sessionid"].value, "url": site.url}
-    with window(browser, chromium_path, site, tmp_path) as context:
+    with open_browser(browser, chromium_path, site, tmp_path) as context:
         context.add_cookies([{**session, "expires": time.time() + 86_400}])
-        first = judging(context.new_page(), campaign)
-        second = judging(context.new_page(), campaign)
-        doubted = card_id(first)
+        first = open_judging_page(context.new_page(), campaign)
+        second = open_judging_page(context.new_page(), campaign)
+        conflicting = get_card_id(first)
         first.bring_to_front()
-        answer(first, "2")
+        answer_by_keyboard(first, "2")
         wait_for_answers(first, campaign, 1)
         second.bring_to_front()
-        answer(second, "6")
+        answer_by_keyboard(second, "6")
         second.wait_for_selector("#conflict[open]")
         first.bring_to_front()
-        first.reload()  # the conflict was told in the other tab; here, too, it waits for a decision
+        first.reload()  # this tab now also asks for a decision about the conflict
         first.wait_for_selector("#conflict[open]")
         first.evaluate("document.getElementById('conflict').close()")
-        fetched_ahead(first)
+        wait_for_prefetch(first)
         context.set_offline(True)
-        answer(first, "3")
-        first.wait_for_selector(offline(1))
+        answer_by_keyboard(first, "3")
+        first.wait_for_selector(offline_status(1))
         settle(first)
-        answer(first, "4")
-        first.wait_for_selector(offline(2))
-    assert answers(campaign) == [{"naturalness": 2}]
-    with window(browser, chromium_path, site, tmp_path) as context:
+        answer_by_keyboard(first, "4")
+        first.wait_for_selector(offline_status(2))
+    assert get_answers(campaign) == [{"naturalness": 2}]
+    with open_browser(browser, chromium_path, site, tmp_path) as context:
         page = context.new_page()
         page.goto("/my/")
         page.wait_for_selector("text=2 saved answers were sent. 1 answer needs your decision")
@@ -164,9 +164,9 @@ def test_the_browser_is_closed_with_unsent_answers(
         assert "How natural is it? 2" in page.inner_text("[data-theirs]")
         page.click("[data-replace]")
         page.wait_for_function("() => !Object.keys(localStorage).some((key) => key.includes('outbox'))")
-    found = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")
-    assert list(found.values_list("answer__naturalness", flat=True)) == [6, 3, 4]
-    assert Assignment.objects.get(public=doubted).version == 2
+    rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")
+    assert list(rows.values_list("answer__naturalness", flat=True)) == [6, 3, 4]
+    assert Assignment.objects.get(public=conflicting).version == 2
 
 
 @pytest.mark.promise("submission")
@@ -174,36 +174,36 @@ def test_back_and_forward_in_the_browser(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
     page.goto("/my/")
-    judging(page, campaign)
-    fetched_ahead(page)
-    first = card_id(page)
-    answer(page, "2")
+    open_judging_page(page, campaign)
+    wait_for_prefetch(page)
+    first = get_card_id(page)
+    answer_by_keyboard(page, "2")
     wait_for_answers(page, campaign, 1)
     page.go_back()
     page.go_forward()
     page.wait_for_selector("article[data-id]")
-    assert card_id(page) != first
+    assert get_card_id(page) != first
     settle(page)
-    answer(page, "5")
+    answer_by_keyboard(page, "5")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 5}]
     assert Judgement.objects.filter(campaign=campaign).count() == 2
 
 
 @pytest.mark.promise("draft")
-def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
-    """Its store is full or forbidden: answers leave all the same, and the page tells of one that waits."""
+def test_browser_storage_is_full_or_disabled(cast: Cast, page_for: Open) -> None:
+    """Answers are sent nevertheless, and the page warns about an answer that is not sent yet."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
     page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError'); };")
-    judging(page, campaign)
-    fetched_ahead(page)
-    answer(page, "2")
+    open_judging_page(page, campaign)
+    wait_for_prefetch(page)
+    answer_by_keyboard(page, "2")
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 2}]
     page.wait_for_selector(SAVED)
-    fetched_ahead(page)
+    wait_for_prefetch(page)
     settle(page)
     page.context.set_offline(True)
-    answer(page, "3")
+    answer_by_keyboard(page, "3")
     page.wait_for_selector(NOT_STORED_HERE)
     page.context.set_offline(False)
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 2}, {"naturalness": 3}]
@@ -213,64 +213,60 @@ def test_a_browser_that_keeps_nothing(cast: Cast, page_for: Open) -> None:
 @pytest.mark.parametrize(
     ("reached", "body"), [(True, '{"draft_version": 1, "id'), (False, "<html>Sign in to this network.</html>")]
 )
-def test_good_news_that_nobody_can_read_is_no_confirmation(
-    cast: Cast, page_for: Open, reached: bool, body: str
-) -> None:
-    """The server died while it confirmed, or a wireless network answered in its place: a draft and an answer are sent
-    again, and each is stored once."""
+def test_unreadable_success_response_is_no_confirmation(cast: Cast, page_for: Open, reached: bool, body: str) -> None:
+    """The server died while it responded, or the sign-in page of a wireless network responded instead: draft and answer
+    are sent again, and each is stored once."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
-    cut: list[tuple[str, str]] = []
+    spoiled: list[tuple[str, str]] = []
 
-    def spoil_the_first(route: Any) -> None:
-        if (route.request.method, route.request.url) in cut:
+    def spoil_first_response(route: Any) -> None:
+        if (route.request.method, route.request.url) in spoiled:
             route.continue_()
             return
-        cut.append((route.request.method, route.request.url))
+        spoiled.append((route.request.method, route.request.url))
         if reached:
             route.fetch()
         route.fulfill(status=200, content_type="application/json" if reached else "text/html", body=body)
 
-    page.route("**/api/v1/assignments/**", spoil_the_first)
-    page.route("**/submit/", spoil_the_first)
-    judging(page, campaign)
-    fetched_ahead(page)
+    page.route("**/api/v1/assignments/**", spoil_first_response)
+    page.route("**/submit/", spoil_first_response)
+    open_judging_page(page, campaign)
+    wait_for_prefetch(page)
     page.keyboard.press("2")
-    page.wait_for_selector(offline())
+    page.wait_for_selector(offline_status())
     page.wait_for_selector(SAVED)
     (stored,) = Assignment.objects.filter(draft_version__gt=0)
     assert stored.draft["answer"] == {"naturalness": 2}
     assert page.get_attribute("article[data-id]", "data-draft-version") == str(stored.draft_version)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
-    page.wait_for_selector(offline(1))
+    page.wait_for_selector(offline_status(1))
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 3}]
     page.wait_for_selector(SAVED)
     assert page.evaluate("Object.keys(localStorage).filter(key => key.includes('outbox'))") == []
     assert Judgement.objects.count() == 1
-    assert [method for method, _ in cut] == ["PATCH", "POST"]
+    assert [method for method, _ in spoiled] == ["PATCH", "POST"]
 
 
 @pytest.mark.promise("draft", "submission")
-def test_a_correction_whose_confirmation_was_cut_is_the_same_one_when_it_comes_again(
-    cast: Cast, page_for: Open
-) -> None:
+def test_correction_with_truncated_confirmation_is_resent_with_the_same_id(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging(page_for(cast.annotator), campaign)
-    answer(page, "2")
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    answer_by_keyboard(page, "2")
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
     page.wait_for_selector(ANSWERED_BEFORE)
 
-    def cut(route: Any) -> None:
+    def truncate_response(route: Any) -> None:
         route.fetch()
         route.fulfill(status=200, content_type="application/json", body='{"id": 1, "vers')
 
-    page.route("**/submit/", cut)
-    answer(page, "3")
+    page.route("**/submit/", truncate_response)
+    answer_by_keyboard(page, "3")
     page.wait_for_selector(NO_CONNECTION)
-    assert answers(campaign) == [{"naturalness": 3}]  # which nobody has told the page
+    assert get_answers(campaign) == [{"naturalness": 3}]  # stored, but not confirmed to the page
     page.unroute("**/submit/")
     settle(page)
     with page.expect_navigation():
@@ -280,11 +276,9 @@ def test_a_correction_whose_confirmation_was_cut_is_the_same_one_when_it_comes_a
 
 
 @pytest.mark.promise("draft")
-def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_new_one(
-    cast: Cast, page_for: Open
-) -> None:
-    """The reason does not fit beside the answer any more: the answer must not be sent for ever. Its text comes again,
-    and what is said of it then stands in its place."""
+def test_rejected_answer_in_full_storage_is_sent_once_and_replaced_by_a_new_one(cast: Cast, page_for: Open) -> None:
+    """The storage has no room for the reason of the rejection. The answer must not be sent forever: its text is shown
+    again, and the new answer replaces it."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.annotator)
     page.add_init_script(
@@ -294,36 +288,36 @@ def test_a_refused_answer_in_a_full_store_is_asked_for_once_and_gives_way_to_a_n
           put.call(this, key, value);
         };"""
     )
-    refused: list[str] = []
+    attempts: list[str] = []
 
-    def refuse(route: Any) -> None:
-        refused.append(route.request.url)
+    def reject(route: Any) -> None:
+        attempts.append(route.request.url)
         route.fulfill(status=400, content_type="application/problem+json", body='{"detail": "Not like that."}')
 
-    page.route("**/submit/", refuse)
-    judging(page, campaign)
-    fetched_ahead(page)
-    first = card_id(page)
-    answer(page, "2")
-    page.wait_for_selector(rejected(1))
+    page.route("**/submit/", reject)
+    open_judging_page(page, campaign)
+    wait_for_prefetch(page)
+    first = get_card_id(page)
+    answer_by_keyboard(page, "2")
+    page.wait_for_selector(rejected_message(1))
     page.wait_for_timeout(500)
-    assert len(refused) == 1
+    assert len(attempts) == 1
     page.unroute("**/submit/")
     settle(page)
-    answer(page, "3")
+    answer_by_keyboard(page, "3")
     page.wait_for_selector(f"article[data-id='{first}']")
-    assert page.is_visible(rejected(1))
+    assert page.is_visible(rejected_message(1))
     settle(page)
-    answer(page, "4")
+    answer_by_keyboard(page, "4")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 4}]
-    page.wait_for_selector(rejected(1), state="hidden")
-    # The server has both; the browser has when it has read that.
+    page.wait_for_selector(rejected_message(1), state="hidden")
+    # The browser empties its outbox when it has read the confirmation.
     page.wait_for_function("() => !Object.keys(localStorage).some(key => key.includes('outbox'))")
 
 
-def keep_in_old_format(page: Any, urls: list[str], key: int) -> str:
-    """What the page kept before each answer had a place of its own: one list for all. An answer to each address, then
-    one to the text on show."""
+def save_in_old_format(page: Any, urls: list[str], value: int) -> str:
+    """Save answers as earlier versions did, as one list: one answer for each address, then one for the displayed text.
+    Return the id of this text."""
     return str(
         page.evaluate(
             """([urls, value]) => {
@@ -337,28 +331,28 @@ def keep_in_old_format(page: Any, urls: list[str], key: int) -> str:
               localStorage.setItem("evalapp.outbox." + user, JSON.stringify(entries));
               return card.dataset.id;
             }""",
-            [urls, key],
+            [urls, value],
         )
     )
 
 
 @pytest.mark.promise("draft")
-def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) -> None:
-    """Two of them are refused: the right is gone (403), the text is gone (404). They hold up nobody, and stay until the
-    person throws them away."""
+def test_answers_saved_by_an_earlier_version_are_sent(cast: Cast, page_for: Open) -> None:
+    """Two are rejected: no permission (403), text deleted (404). They do not block the others, and remain until the
+    annotator discards them."""
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    page = judging(page_for(cast.annotator), campaign)
-    refused = [f"/api/v1/projects/{cast.project.slug}/campaigns/", "/api/v1/assignments/gone/submit/"]
-    kept = keep_in_old_format(page, refused, 4)
+    page = open_judging_page(page_for(cast.annotator), campaign)
+    rejected = [f"/api/v1/projects/{cast.project.slug}/campaigns/", "/api/v1/assignments/gone/submit/"]
+    public = save_in_old_format(page, rejected, 4)
     page.reload()
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 4}]
-    assert Assignment.objects.get(public=kept).state == "submitted"
-    judging(page, campaign).wait_for_selector(rejected(2))
+    assert Assignment.objects.get(public=public).state == "submitted"
+    open_judging_page(page, campaign).wait_for_selector(rejected_message(2))
     settle(page)
-    answer(page, "5")
+    answer_by_keyboard(page, "5")
     assert len(wait_for_answers(page, campaign, 2)) == 2
     page.goto("/my/")
-    page.wait_for_selector(rejected(2))
+    page.wait_for_selector(rejected_message(2))
     with page.expect_download() as download:
         page.click("button:text('Download')")
     rows = json.loads(Path(download.value.path()).read_text(encoding="utf-8"))
@@ -370,14 +364,14 @@ def test_answers_kept_by_an_earlier_version_leave(cast: Cast, page_for: Open) ->
 
 
 @pytest.mark.promise("draft")
-def test_a_text_that_waits_is_left_to_its_own_page(cast: Cast, page_for: Open) -> None:
-    """*My work* sends answers, no texts: what becomes of a text has to be seen in its editor."""
+def test_unsent_text_is_sent_only_by_its_own_page(cast: Cast, page_for: Open) -> None:
+    """*My work* sends only answers: the result of sending a text must be shown in its editor."""
     page = page_for(cast.annotator)
     page.goto("/my/")
-    kept = """() => {
+    is_still_unsent = """() => {
       const key = "evalapp.outbox." + document.getElementById("unsent").dataset.writing + ".x";
       localStorage.setItem(key, JSON.stringify({id: "x", at: 1, kind: "text", url: "/nowhere/", body: {text: "t"}}));
       window.dispatchEvent(new Event("online"));
       return new Promise((done) => setTimeout(() => done(localStorage.getItem(key) !== null), 1000));
     }"""
-    assert page.evaluate(kept)
+    assert page.evaluate(is_still_unsent)

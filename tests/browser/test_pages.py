@@ -1,6 +1,6 @@
-"""Every page in a real browser: no error of scripts or of the security policy, nothing that axe finds wrong, no
-sideways scrolling at 360 px, in light and dark; with data, with strange texts and with nothing. A page is loaded once
-and then shown in the other looks: loading is what takes the time, and no script asks how wide or dark a window is."""
+"""All pages in a browser, with data, with unusual texts and in an empty project: no script errors, no violations of the
+security policy, no violations found by axe in light and dark, no horizontal scrolling at 360 px. A page is loaded once
+and then checked in the other appearances, because loading takes most of the time and no script depends on them."""
 
 from __future__ import annotations
 
@@ -11,130 +11,137 @@ import pytest
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import Role
-from tests.browser.world import NO_PAGE, make_strange, make_world, page_routes, project_places
+from tests.browser.world import (
+    ROUTES_WITHOUT_PAGE,
+    get_navigation_urls,
+    get_page_routes,
+    make_unusual_texts,
+    make_world,
+)
 from tests.cast import Cast
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
-WINDOW, TELEPHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
-LOOK = """() => {
+DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
+MEASURE_PAGE = """() => {
   const root = document.documentElement;
-  const shown = (heading) => heading.closest("main, header");
+  const isVisible = (heading) => heading.closest("main, header");
   return {
     width: window.innerWidth,
-    wider: root.scrollWidth - root.clientWidth,
-    headings: [...document.querySelectorAll("h1")].filter(shown).length,
+    overflow: root.scrollWidth - root.clientWidth,
+    headings: [...document.querySelectorAll("h1")].filter(isVisible).length,
   };
 }"""
-# Colours that are still on their way are at their end.
-ARRIVE = "document.getAnimations().forEach((one) => one instanceof CSSTransition && one.finish())"
+FINISH_TRANSITIONS = "document.getAnimations().forEach((item) => item instanceof CSSTransition && item.finish())"
 
 
-class Walk:
-    """One browser window for each person; collects what is wrong on the pages it opens."""
+class PageChecker:
+    """Opens pages, with one browser window for each user, and collects their problems. `all_appearances`: checks each
+    page also in dark colours and at the width of a phone; `options` are those of `page_for`."""
 
-    def __init__(self, page_for: Open, axe: Callable[..., list[str]], *, looks: bool = False, **look: Any) -> None:
-        self.page_for, self.axe, self.looks, self.look = page_for, axe, looks, look
+    def __init__(
+        self, page_for: Open, axe: Callable[..., list[str]], *, all_appearances: bool = False, **options: Any
+    ) -> None:
+        self.page_for, self.axe, self.all_appearances, self.options = page_for, axe, all_appearances, options
         self.windows: dict[str, Any] = {}
-        self.said: list[str] = []
-        self.where, self.silent = "", False
-        self.wrong: list[str] = []
+        self.console_errors: list[str] = []
+        self.location, self.ignores_console = "", False
+        self.problems: list[str] = []
 
-    def window(self, who: Any) -> Any:
-        name = who.username if who else ""
+    def get_window(self, user: Any) -> Any:
+        name = user.username if user else ""
         if name not in self.windows:
-            page = self.windows[name] = self.page_for(who, **self.look)
-            page.on("console", lambda line: self.said.append(line.text) if line.type == "error" else None)
+            page = self.windows[name] = self.page_for(user, **self.options)
+            page.on("console", lambda line: self.console_errors.append(line.text) if line.type == "error" else None)
         return self.windows[name]
 
-    def open(self, who: Any, path: str, statuses: tuple[int, ...] = (200,)) -> None:
-        self.finish()
-        page = self.window(who)
-        self.where = f"{path} ({who.username if who else 'nobody'})"
-        answer = page.goto(path)
-        self.silent = answer.status != 200  # the browser says that as an error, too
-        if answer.status not in statuses:
-            self.blame(str(answer.status))
+    def open(self, user: Any, path: str, statuses: tuple[int, ...] = (200,)) -> None:
+        self.report_console_errors()
+        page = self.get_window(user)
+        self.location = f"{path} ({user.username if user else 'anonymous'})"
+        response = page.goto(path)
+        self.ignores_console = response.status != 200  # the browser logs such a status as an error
+        if response.status not in statuses:
+            self.report(str(response.status))
             return
-        self.check(page)
-        self.blame(*self.axe(page))
-        if self.looks:
+        self.check_layout(page)
+        self.report(*self.axe(page))
+        if self.all_appearances:
             page.emulate_media(color_scheme="dark")
-            page.evaluate(ARRIVE)
-            self.blame(*(f"in dark: {line}" for line in self.axe(page, colours=True)))
-            page.set_viewport_size(TELEPHONE)
-            self.check(page)
-            page.set_viewport_size(WINDOW)
+            page.evaluate(FINISH_TRANSITIONS)
+            self.report(*(f"in dark: {line}" for line in self.axe(page, colours=True)))
+            page.set_viewport_size(PHONE)
+            self.check_layout(page)
+            page.set_viewport_size(DESKTOP)
             page.emulate_media(color_scheme="light")
 
-    def check(self, page: Any) -> None:
-        """What holds at every width."""
-        look = page.evaluate(LOOK)
-        if look["wider"] > 0:
-            self.blame(f"{look['wider']} px too wide for {look['width']} px")
-        if look["headings"] != 1:
-            self.blame("not one heading of the first level")
+    def check_layout(self, page: Any) -> None:
+        measured = page.evaluate(MEASURE_PAGE)
+        if measured["overflow"] > 0:
+            self.report(f"{measured['overflow']} px too wide for {measured['width']} px")
+        if measured["headings"] != 1:
+            self.report(f"{measured['headings']} headings of the first level instead of one")
 
-    def blame(self, *lines: str) -> None:
-        self.wrong += [f"{self.where}: {line}" for line in lines]
+    def report(self, *lines: str) -> None:
+        self.problems += [f"{self.location}: {line}" for line in lines]
 
-    def finish(self) -> None:
-        """What the page said until it was left, belated pictures included."""
-        if not self.silent:
-            self.blame(*self.said)
-        self.said.clear()
+    def report_console_errors(self) -> None:
+        """Report the errors logged until the page is left, including those of images that load late."""
+        if not self.ignores_console:
+            self.report(*self.console_errors)
+        self.console_errors.clear()
 
-    def assert_nothing_wrong(self) -> None:
-        self.finish()
-        assert not self.wrong, "\n".join(self.wrong)
+    def assert_no_problems(self) -> None:
+        self.report_console_errors()
+        assert not self.problems, "\n".join(self.problems)
 
 
 @pytest.mark.promise("policy", "scripts")
 def test_pages(
     cast: Cast, page_for: Open, axe: Callable[..., list[str]], record_property: Callable[[str, object], None]
 ) -> None:
-    """In light and in dark, on a wide window and on a telephone. A new page is in the walk, or said to be none."""
+    """In light and dark, on a desktop and a phone. A new route must be in the world or in `ROUTES_WITHOUT_PAGE`."""
     world = make_world(cast)
-    walked = set(world.pages)
-    assert page_routes() - walked - NO_PAGE == set()
-    assert NO_PAGE & walked == set()
-    walk = Walk(page_for, axe, looks=True)
+    routes = set(world.pages)
+    assert get_page_routes() - routes - ROUTES_WITHOUT_PAGE == set()
+    assert ROUTES_WITHOUT_PAGE & routes == set()
+    checker = PageChecker(page_for, axe, all_appearances=True)
     for pages in world.pages.values():
-        for who, path in pages:
-            walk.open(who, path, (200, 404) if "not-a-secret" in path else (200,))
-    walk.assert_nothing_wrong()
+        for user, path in pages:
+            checker.open(user, path, (200, 404) if "not-a-secret" in path else (200,))
+    checker.assert_no_problems()
     record_property("figure", f"{sum(map(len, world.pages.values()))} pages in Chromium, 0 violations of the policy")
 
 
 @pytest.mark.promise("policy", "scripts")
-def test_pages_with_strange_texts(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
-    """Right-to-left, markup, endless words, nothing at all: shown as they are, and the page keeps its width."""
-    paths = make_strange(cast)
-    walk = Walk(page_for, axe, **TELEPHONE)
+def test_pages_with_unusual_texts(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
+    """Right-to-left text, markup, very long words and empty texts are shown unchanged, and the page keeps its width."""
+    paths = make_unusual_texts(cast)
+    checker = PageChecker(page_for, axe, **PHONE)
     for path in paths:
-        walk.open(cast.stranger, path)
-        page = walk.window(cast.stranger)
+        checker.open(cast.stranger, path)
+        page = checker.get_window(cast.stranger)
         assert page.locator("main script").count() == 0
-    walk.assert_nothing_wrong()
+    checker.assert_no_problems()
     page.goto(next(path for path in paths if "/items/" in path and path.rstrip("/")[-1].isdigit()))
     assert page.evaluate("getComputedStyle(document.querySelector('main .turns li')).direction") == "rtl"
 
 
 def test_pages_of_an_empty_project(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
-    """A project with nothing in it says on every page what to do next."""
+    """Every page offers a next step."""
     empty = Project.objects.create(slug="empty", name="Empty")
     Membership.objects.create(project=empty, user=cast.researcher, role=Role.RESEARCHER, pseudonym="p-rita")
-    walk = Walk(page_for, axe)
-    for path in project_places("empty")[:-1]:
-        walk.open(cast.researcher, path)
-        page = walk.window(cast.researcher)
+    checker = PageChecker(page_for, axe)
+    for path in get_navigation_urls("empty")[:-1]:
+        checker.open(cast.researcher, path)
+        page = checker.get_window(cast.researcher)
         assert page.locator("main a, main form, main code").count() > 0, path
-    walk.assert_nothing_wrong()
+    checker.assert_no_problems()
 
 
 def test_keyboard_reaches_everything(cast: Cast, page_for: Open) -> None:
-    """With the Tab key alone: the way past the navigation, the account's menu, and the main action of a page."""
+    """The Tab key reaches the skip link, the main action of a page and the account menu."""
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/campaigns/")
     page.keyboard.press("Tab")

@@ -1,5 +1,5 @@
-"""A long run in a real browser: its progress moves by itself, cancel takes effect within seconds, retry queues it
-again. The job only counts: a real one would end too soon on a fast machine and too late on a slow one."""
+"""The page of a long run in a browser: progress updates itself, cancel takes effect within seconds, retry queues the
+run again. The job only counts, because the duration of a real one would depend on the machine."""
 
 from __future__ import annotations
 
@@ -12,27 +12,26 @@ import pytest
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import input_hash
 from scoring.models import CurvePoint
-from tests.browser.acting import working
+from tests.browser.worker_process import start_worker
 from tests.cast import Cast
 
 pytestmark = pytest.mark.browser
 PARAMS = {"steps": 1200, "pause": 0.1}
 
 
-def test_who_was_signed_out_meanwhile_is_told(cast: Cast, page_for: Callable[..., Any]) -> None:
+def test_signed_out_user_is_notified_once(cast: Cast, page_for: Callable[..., Any]) -> None:
     run = Run.objects.create(project=cast.project, kind="test-count", title="Count", params=PARAMS, input_hash="1")
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/runs/{run.pk}/")
     page.wait_for_selector("text=Waiting")
     page.context.clear_cookies()
     page.wait_for_selector("text=You are signed out.")
-    page.wait_for_timeout(1500)  # it asks again, and says it once
+    page.wait_for_timeout(1500)  # the page polls again
     assert page.locator("text=You are signed out.").count() == 1
     assert page.locator("h1").all_inner_texts() == ["Count"]
 
 
-def test_a_page_that_goes_on_takes_nothing_away(cast: Cast, page_for: Callable[..., Any]) -> None:
-    """Neither the focus nor a selection in the log, nor what was opened or closed."""
+def test_live_update_keeps_focus_selection_and_open_sections(cast: Cast, page_for: Callable[..., Any]) -> None:
     run = Run.objects.create(
         project=cast.project, kind="train", title="Count", params=PARAMS, input_hash="1", state="running", done=1
     )
@@ -47,7 +46,7 @@ def test_a_page_that_goes_on_takes_nothing_away(cast: Cast, page_for: Callable[.
         """() => {
           const text = document.querySelector("#run-lines").firstChild;
           getSelection().setBaseAndExtent(text, 10, text, 17);
-          for (const name of ["#run-lines", "#run-cancel", "#curve details"]) document.querySelector(name).kept = true;
+          for (const name of ["#run-lines", "#run-cancel", "#curve details"]) document.querySelector(name).same = true;
         }"""
     )
     assert page.evaluate("getSelection().toString()") == "line 5\n"
@@ -59,9 +58,9 @@ def test_a_page_that_goes_on_takes_nothing_away(cast: Cast, page_for: Callable[.
     page.wait_for_selector("#curve >> text=1,300")
     assert page.evaluate("getSelection().toString()") == "line 5\n"
     assert page.evaluate("document.activeElement.id") == "run-lines"
-    assert page.locator("details[open]").evaluate_all("all => all.map((one) => one.id)") == ["run-asked", ""]
+    assert page.locator("details[open]").evaluate_all("all => all.map((element) => element.id)") == ["run-asked", ""]
     for name in ("#run-lines", "#run-cancel", "#curve details"):
-        assert page.evaluate("(name) => document.querySelector(name).kept", name)
+        assert page.evaluate("(name) => document.querySelector(name).same", name)
     assert page.locator("#run-lines").inner_text().count("line 5\n") == 1
     Run.objects.update(state="succeeded", result={"counted": 12})
     page.wait_for_selector("#run-state :text-is('Done')")
@@ -82,13 +81,13 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/runs/{run.pk}/")
     page.wait_for_selector("text=Waiting")
-    with working(site, run.pk, jobs="tests.evalapp.common.run_jobs"):
-        # The bar comes and moves without the page being loaded again.
+    with start_worker(site, run.pk, jobs="tests.evalapp.common.run_jobs"):
+        # The progress bar appears and moves without reloading the page.
         page.wait_for_selector("progress[value]:not([value='0'])")
-        began = time.monotonic()
+        started = time.monotonic()
         page.locator("#run-cancel").click()
         page.wait_for_selector("#run :text-is('Cancelled')")
-        assert time.monotonic() - began < 30  # of two minutes; the worker's own five seconds are in test_tasks
+        assert time.monotonic() - started < 30  # instead of two minutes
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert 0 < run.done < run.total

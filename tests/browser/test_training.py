@@ -1,5 +1,5 @@
-"""The form of a training in a real browser: what leads on from a check while the form is as it was checked, and where
-the focus is when a form is refused."""
+"""The training form in a browser: training is offered only while the form is as it was checked, and an invalid form
+focuses its errors."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 
 pytestmark = pytest.mark.browser
-#: What a check found, as far as the page shows it.
+#: The result of a check, as far as the page shows it.
 PLAN = {
     "examples": {"items": 4}, "models": 2, "steps": 10, "seconds": 5.0, "notes": [], "items": 4, "outputs": 8,
     "ratings": 16, "comparisons": 0, "dialogues": 0, "simulated": 0,
 }  # fmt: skip
 
 
-def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any]) -> None:
+def test_changed_form_must_be_checked_again(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     params = {**plan_params(cast.project, TrainingOptions("comparative", aspect="quality", folds=2)), "name": "mine"}
     check = Run.objects.create(
@@ -39,7 +39,7 @@ def test_what_was_changed_is_not_trained(cast: Cast, page_for: Callable[..., Any
     assert main.all_inner_texts() == ["Train"]
 
 
-def test_what_a_check_found_is_in_view_when_it_comes(cast: Cast, page_for: Callable[..., Any]) -> None:
+def test_result_of_a_check_scrolls_into_view(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     params = plan_params(cast.project, TrainingOptions("comparative", aspect="quality", folds=2))
     check = Run.objects.create(
@@ -56,7 +56,7 @@ def test_what_a_check_found_is_in_view_when_it_comes(cast: Cast, page_for: Calla
     )
 
 
-def test_a_refused_form_begins_at_what_is_wrong(cast: Cast, page_for: Callable[..., Any]) -> None:
+def test_invalid_form_focuses_its_errors(cast: Cast, page_for: Callable[..., Any]) -> None:
     make_ratings(cast.project, make_outputs(cast.project, make_items(cast.project, 4)))
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/evaluators/train/ream/")

@@ -1,4 +1,4 @@
-"""An upload in a real browser: a faulty row, the mended file, and taking it back. The page follows by itself."""
+"""Uploads in a browser: a faulty row, the corrected file, and undo. The page updates itself."""
 
 from __future__ import annotations
 
@@ -10,51 +10,51 @@ from typing import Any
 import pytest
 
 from annotation.models import Output, Upload
-from tests.browser.acting import work
+from tests.browser.worker_process import execute_in_worker
 from tests.cast import Cast
 from tests.factories import make_items
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
-def write(folder: Path, items: list[str]) -> Path:
+def write_outputs(folder: Path, items: list[str]) -> Path:
     path = folder / "outputs.jsonl"
     rows = [{"item": item, "system": "new", "text": f"An answer to {item}.", "step": None} for item in items]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
 
 
-def last_run() -> int:
+def get_last_run() -> int:
     return Upload.objects.latest("pk").run_id
 
 
-def test_a_faulty_row_then_mended_then_undone(
+def test_faulty_row_then_corrected_then_undone(
     cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path
 ) -> None:
     make_items(cast.project, 3)
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/uploads/")
 
-    # A file with a row for an item that is not there. Nobody works yet, and the page says so.
-    page.set_input_files("input[type=file]", write(tmp_path, ["i000", "i999", "i002"]))
+    # A file with a row for a missing item. No worker is running, and the page says so.
+    page.set_input_files("input[type=file]", write_outputs(tmp_path, ["i000", "i999", "i002"]))
     page.get_by_role("button", name="Upload").click()
     page.wait_for_selector("text=No worker is running")
     assert page.locator("#upload[hx-trigger]").count() == 1
-    work(site, last_run())
+    execute_in_worker(site, get_last_run())
     page.wait_for_selector("h2:has-text('Rows with errors')")
     cells = page.locator("table").first.locator("tbody tr").first.locator("td").all_inner_texts()
     assert cells[:3] == ["outputs.jsonl", "2", "item"]
     assert "i999" in cells[3]
     assert Output.objects.count() == 0
-    # What has ended is not asked for again. The page may have asked after the rows and before the run's end.
+    # A finished upload is not polled; the page may poll once more before the run ends.
     page.wait_for_selector("#upload:not([hx-trigger])")
 
-    # The mended file is stored, and the page says so without being loaded again.
+    # The corrected file is stored, and the page says so without being reloaded.
     page.get_by_role("link", name="Uploads").first.click()
-    page.set_input_files("input[type=file]", write(tmp_path, ["i000", "i001", "i002"]))
+    page.set_input_files("input[type=file]", write_outputs(tmp_path, ["i000", "i001", "i002"]))
     page.get_by_role("button", name="Upload").click()
     page.wait_for_selector("#upload-cancel")
-    work(site, last_run())
+    execute_in_worker(site, get_last_run())
     page.wait_for_selector("text=Stored.")
     assert Output.objects.count() == 3
 
@@ -63,7 +63,7 @@ def test_a_faulty_row_then_mended_then_undone(
     assert Output.objects.count() == 0
 
 
-def test_a_file_of_no_known_name(cast: Cast, page_for: Callable[..., Any], tmp_path: Path) -> None:
+def test_file_with_unknown_name(cast: Cast, page_for: Callable[..., Any], tmp_path: Path) -> None:
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/uploads/")
     path = tmp_path / "holiday.txt"

@@ -1,5 +1,5 @@
-"""The page of reference writing in a real browser: keyboard, live score, arms, two people on one item, a worker that
-dies, no connection. Scores and candidates come the whole real way; only the model is played."""
+"""The page for writing references in a browser: keyboard, live scores, arms, two annotators on one item, a worker that
+dies, offline work. Everything is real except the model, which `FakeWorker` replaces by a rule."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
 from evalapp.accounts.roles import Role
-from tests.browser.conftest import PATIENCE, Site, new_database, queue, running_site
-from tests.browser.live_worker import PlayedWorker
+from tests.browser.conftest import TIMEOUT_MS, Site, new_database, redis_database_url, run_site
+from tests.browser.live_worker import FakeWorker
 from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
@@ -27,33 +27,33 @@ PAIRS = (
     ("Hello number 1? Yes?", "A plain answer from the corpus."),
     ("Hello you?", "A bad answer from the corpus."),
 )
-FIGURE = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
+SCORE_PATTERN = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
 def queue_url() -> str:
-    return queue(15)
+    return redis_database_url(15)
 
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, queue_url: str) -> Iterator[Site]:
-    """A web process of this file, with a queue."""
+    """A web process for this module, with a queue."""
     folder = tmp_path_factory.mktemp("writing-site")
     with new_database(request, folder) as database:
-        yield from running_site(folder, database, REDIS_URL=queue_url)
+        yield from run_site(folder, database, REDIS_URL=queue_url)
 
 
 @pytest.fixture
-def worker(db: None, queue_url: str) -> Iterator[PlayedWorker]:
-    found = PlayedWorker(queue_url)
-    found.client.flushdb()
-    found.start()
-    yield found
-    found.kill()
+def worker(db: None, queue_url: str) -> Iterator[FakeWorker]:
+    worker = FakeWorker(queue_url)
+    worker.client.flushdb()
+    worker.start()
+    yield worker
+    worker.kill()
 
 
 @pytest.fixture
-def begin(cast: Cast, site: Site, settings: Any, worker: PlayedWorker) -> Callable[..., WritingCampaign]:
+def open_writing(cast: Cast, site: Site, settings: Any, worker: FakeWorker) -> Callable[..., WritingCampaign]:
     """An open campaign on the site, with a corpus and an evaluator."""
 
     def start(items: int = 1, pairs: Any = PAIRS, **options: Any) -> WritingCampaign:
@@ -72,32 +72,32 @@ def begin(cast: Cast, site: Site, settings: Any, worker: PlayedWorker) -> Callab
     return start
 
 
-def writing(page: Any, campaign: WritingCampaign) -> Any:
+def open_writing_page(page: Any, campaign: WritingCampaign) -> Any:
     page.goto(f"/my/writing/{campaign.pk}/")
     page.wait_for_selector("article[data-id]")
     return page
 
 
-def wait_for(page: Any, wanted: Callable[[], bool]) -> None:
-    for _ in range(PATIENCE // 50):
-        if wanted():
+def wait_until(page: Any, condition: Callable[[], bool]) -> None:
+    for _ in range(TIMEOUT_MS // 50):
+        if condition():
             return
         page.wait_for_timeout(50)
-    raise AssertionError("It did not come to pass.")
+    raise AssertionError(f"The condition is not met after {TIMEOUT_MS / 1000:.0f} seconds.")
 
 
-def references(page: Any) -> str:
+def get_references_text(page: Any) -> str:
     return str(page.inner_text("#references"))
 
 
-def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: Any) -> None:
-    campaign = begin(max_attempts=2, target=4)
-    page = writing(page_for(cast.annotator), campaign)
+def test_keyboard_only_with_scores(cast: Cast, page_for: Open, open_writing: Any, axe: Any) -> None:
+    campaign = open_writing(max_attempts=2, target=4)
+    page = open_writing_page(page_for(cast.annotator), campaign)
     page.wait_for_selector("#candidates .gain")
     assert page.inner_text("#now") == "0.250"
     gains = page.locator("#candidates .gain").all_inner_texts()
     assert sorted(gains) == ["+0.000", "+0.125 ▲", "−0.125 ▽"]
-    # A candidate that does not help: it has to be edited.
+    # A candidate that does not improve the reliability has to be edited.
     page.keyboard.press("c")
     page.keyboard.press("2")
     assert page.input_value("#text") == "A plain answer from the corpus."
@@ -113,17 +113,17 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
     assert page.input_value("#text") == ""
-    assert "A plain answer from the corpus. It is good.\nyours, +0.125" in references(page)
+    assert "A plain answer from the corpus. It is good.\nyours, +0.125" in get_references_text(page)
     assert page.locator("svg.growth circle").count() == 1
-    # Taken back and added again.
+    # Undone and added again.
     page.keyboard.press("u")
     page.wait_for_selector("text=Taken back.")
-    assert "It is good" not in references(page)
+    assert "It is good" not in get_references_text(page)
     assert page.input_value("#text") == "A plain answer from the corpus. It is good."
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
     page.wait_for_selector("#candidates .gain")
-    # Another is looked at and dropped, an own text completes the item.
+    # Another candidate is dropped, and texts written by the annotator complete the item.
     page.keyboard.press("c")
     page.keyboard.press("1")
     page.keyboard.press("x")
@@ -143,26 +143,26 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, begin: Any, axe: 
     assert (first.score_before, first.score_after, first.source["corpus"]) == (0.25, 0.375, "replies")
 
 
-SHOWN_CAPS = """() => [...document.querySelectorAll('#stage kbd, header kbd')]
+VISIBLE_KEY_CAPS = """() => [...document.querySelectorAll('#stage kbd, header kbd')]
     .filter((cap) => cap.checkVisibility({ visibilityProperty: true })).map((cap) => cap.textContent)"""
 
 
-def test_shown_keys_never_type_into_the_text(cast: Cast, page_for: Open, begin: Any) -> None:
-    """A candidate by `c2`, fitting by `y`, a change, and adding: each key is shown where it is pressed."""
-    page = writing(page_for(cast.annotator), begin(max_attempts=3))
+def test_displayed_keys_never_type_into_the_text(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    """Choose a candidate with `c2`, mark it as relevant with `y`, edit and add it. Only working keys are displayed."""
+    page = open_writing_page(page_for(cast.annotator), open_writing(max_attempts=3))
     page.wait_for_selector("#candidates .gain")
-    assert {"c2", "f", "s", "d", "?"} <= set(page.evaluate(SHOWN_CAPS))
+    assert {"c2", "f", "s", "d", "?"} <= set(page.evaluate(VISIBLE_KEY_CAPS))
     page.keyboard.press("c")
     page.keyboard.press("2")
-    assert {"y", "n", "x", "c2"} <= set(page.evaluate(SHOWN_CAPS))
+    assert {"y", "n", "x", "c2"} <= set(page.evaluate(VISIBLE_KEY_CAPS))
     page.keyboard.press("y")
     assert page.is_checked("input[name=relevant][value=yes]")
     assert page.input_value("#text") == "A plain answer from the corpus."
-    # Now the focus is in the editor, where single keys type: only those that do not are shown.
+    # The focus is in the editor, where single keys type, so only other keys are displayed.
     assert page.evaluate("document.activeElement.id") == "text"
-    assert page.evaluate(SHOWN_CAPS) == ["Esc", "Ctrl", "Enter"]
+    assert page.evaluate(VISIBLE_KEY_CAPS) == ["Esc", "Ctrl", "Enter"]
     page.keyboard.type(" yn, dusk, good")
-    # Esc leaves the editor. Text, candidate and answer stay, and nothing is stored.
+    # Esc leaves the editor; text, candidate and answer remain, and nothing is stored.
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id") == "heading"
     page.keyboard.press("Escape")
@@ -176,15 +176,15 @@ def test_shown_keys_never_type_into_the_text(cast: Cast, page_for: Open, begin: 
     assert (attempt.decision, attempt.relevant) == ("accept", False)
 
 
-def test_a_candidate_taken_by_mouse_is_edited_at_once(cast: Cast, page_for: Open, begin: Any) -> None:
-    page = writing(page_for(cast.annotator), begin())
+def test_candidate_chosen_by_mouse_can_be_edited_at_once(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing())
     page.locator("#candidates .use").nth(1).click()
     page.keyboard.type(" So dusk.")
     assert page.input_value("#text") == "A plain answer from the corpus. So dusk."
 
 
-def test_keys_of_an_input_method_do_nothing_to_the_page(cast: Cast, page_for: Open, begin: Any) -> None:
-    page = writing(page_for(cast.annotator), begin(max_attempts=3))
+def test_keys_of_an_input_method_are_ignored(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing(max_attempts=3))
     page.wait_for_selector("#candidates .gain")
     for key in "c2y":
         page.keyboard.press(key)
@@ -202,8 +202,8 @@ def test_keys_of_an_input_method_do_nothing_to_the_page(cast: Cast, page_for: Op
     assert WritingAttempt.objects.get().decision == "accept"
 
 
-def test_one_way_to_take_back_and_no_old_message(cast: Cast, page_for: Open, begin: Any) -> None:
-    page = writing(page_for(cast.annotator), begin(items=2, arms=["control"], target=3))
+def test_one_undo_button_and_no_stale_message(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing(items=2, arms=["control"], target=3))
     page.keyboard.press("f")
     page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
@@ -225,12 +225,12 @@ def test_one_way_to_take_back_and_no_old_message(cast: Cast, page_for: Open, beg
     assert page.input_value("#text") == "Text three."
 
 
-def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: Any, worker: PlayedWorker) -> None:
-    campaign = begin(arms=["control"])
+def test_control_arm_never_shows_a_score(cast: Cast, page_for: Open, open_writing: Any, worker: FakeWorker) -> None:
+    campaign = open_writing(arms=["control"])
     page = page_for(cast.annotator)
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    writing(page, campaign)
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    open_writing_page(page, campaign)
     page.wait_for_selector("#candidates .use kbd")
     page.keyboard.press("c")
     page.keyboard.press("3")
@@ -239,16 +239,16 @@ def test_control_session_never_shows_a_score(cast: Cast, page_for: Open, begin: 
     page.wait_for_timeout(500)
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=And more.")
-    shown = page.inner_text("body").replace(page.inner_text("#candidates"), "")
-    assert not FIGURE.search(shown)
+    text = page.inner_text("body").replace(page.inner_text("#candidates"), "")
+    assert not SCORE_PATTERN.search(text)
     assert page.locator("#candidates .gain, #score, #reliability").count() == 0
-    assert not [url for url in asked if "/score/" in url]
+    assert not [url for url in requests if "/score/" in url]
     attempt = WritingAttempt.objects.get()
     assert (attempt.decision, attempt.improved, attempt.score_before) == ("accept", None, 0.25)
 
 
-def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, begin: Any) -> None:
-    page = writing(page_for(cast.annotator), begin(arms=["control"]))
+def test_flag_by_keyboard_keeps_the_typed_text(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing(arms=["control"]))
     page.keyboard.press("e")
     page.keyboard.type("Half of a flagged text")
     page.keyboard.press("Escape")
@@ -262,8 +262,8 @@ def test_a_flag_by_keys_alone_keeps_what_was_typed(cast: Cast, page_for: Open, b
     assert WritingFlag.objects.get().reason == "broken"
 
 
-def test_what_the_server_does_not_take_is_not_called_saved(cast: Cast, page_for: Open, begin: Any) -> None:
-    page = writing(page_for(cast.annotator), begin(arms=["control"]))
+def test_rejected_text_is_not_shown_as_saved(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing(arms=["control"]))
     page.fill("#text", "Half of a text")
     page.wait_for_selector("#saved >> text=/Saved \\d/")
     page.fill("#text", "A long text. " * 6_000)
@@ -272,7 +272,7 @@ def test_what_the_server_does_not_take_is_not_called_saved(cast: Cast, page_for:
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=The text is longer than 10,000 characters.")
     assert page.inner_text("#saved") == "Not added"
-    # Nothing was stored, so the time it took belongs to the text that follows.
+    # Nothing was stored, so the time counts for the next text.
     page.fill("#text", "A short text.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=A short text.")
@@ -280,11 +280,11 @@ def test_what_the_server_does_not_take_is_not_called_saved(cast: Cast, page_for:
     assert (WritingAttempt.objects.get().seconds or 0) >= 1.5
 
 
-def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> None:
-    campaign = begin()
+def test_two_annotators_on_one_item(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    campaign = open_writing()
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    mine, theirs = (writing(page_for(user), campaign) for user in (cast.annotator, otto))
+    mine, theirs = (open_writing_page(page_for(user), campaign) for user in (cast.annotator, otto))
     mine.fill("#text", "Half of a good")
     theirs.fill("#text", "Otto's good text.")
     theirs.keyboard.press("Control+Enter")
@@ -293,18 +293,18 @@ def test_two_annotators_on_one_item(cast: Cast, page_for: Open, begin: Any) -> N
     assert mine.input_value("#text") == "Half of a good"
     assert mine.evaluate("document.activeElement.id") == "text"
     assert mine.inner_text("#now") == "0.375"
-    # Both at once: neither overwrites the other.
+    # Both add a text at the same time; neither overwrites the other.
     mine.fill("#text", "Half of a good text.")
     theirs.fill("#text", "Another good text.")
     for page in (mine, theirs):
         page.keyboard.press("Control+Enter")
     mine.wait_for_selector("#references >> text=Half of a good text.")
-    wait_for(mine, lambda: WrittenReference.objects.filter(state="shown").count() == 3)
+    wait_until(mine, lambda: WrittenReference.objects.filter(state="shown").count() == 3)
 
 
-def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, worker: PlayedWorker) -> None:
-    campaign = begin()
-    page = writing(page_for(cast.annotator), campaign)
+def test_worker_killed_while_typing(cast: Cast, page_for: Open, open_writing: Any, worker: FakeWorker) -> None:
+    campaign = open_writing()
+    page = open_writing_page(page_for(cast.annotator), campaign)
     page.keyboard.press("e")
     page.keyboard.type("A good")
     page.wait_for_selector("#score[data-state=known]")
@@ -328,11 +328,9 @@ def test_worker_killed_while_typing(cast: Cast, page_for: Open, begin: Any, work
     page.wait_for_selector("#score[data-state=known]")
 
 
-def test_a_taking_back_without_word_from_the_server_is_not_said_to_have_failed(
-    cast: Cast, page_for: Open, begin: Any
-) -> None:
-    campaign = begin(max_attempts=2, target=4)
-    page = writing(page_for(cast.annotator), campaign)
+def test_unconfirmed_undo_is_not_reported_as_failed(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    campaign = open_writing(max_attempts=2, target=4)
+    page = open_writing_page(page_for(cast.annotator), campaign)
     page.wait_for_selector("#candidates .gain")
     page.keyboard.press("c")
     page.keyboard.press("2")
@@ -342,22 +340,22 @@ def test_a_taking_back_without_word_from_the_server_is_not_said_to_have_failed(
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("text=Added. Reliability 0.250 → 0.375.")
 
-    def cut(route: Any) -> None:
+    def truncate_response(route: Any) -> None:
         route.fetch()
         route.fulfill(status=200, content_type="application/json", body='{"message": "Taken ba')
 
-    page.route("**/back/", cut)
+    page.route("**/back/", truncate_response)
     page.keyboard.press("u")
     page.wait_for_selector("text=No response from the server. Reload the page")
-    assert "It is good" in references(page)  # the page knows no better
+    assert "It is good" in get_references_text(page)  # the page cannot know that the undo is stored
     page.reload()
     page.wait_for_selector("#candidates .gain")
-    assert "It is good" not in references(page)
+    assert "It is good" not in get_references_text(page)
 
 
-def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
-    campaign = begin()
-    page = writing(page_for(cast.annotator), campaign)
+def test_offline_and_back(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    campaign = open_writing()
+    page = open_writing_page(page_for(cast.annotator), campaign)
     page.wait_for_selector("#candidates .use kbd")
     page.context.set_offline(True)
     page.fill("#text", "A good text from the tunnel.")
@@ -366,12 +364,12 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     assert page.input_value("#text") == ""
     page.fill("#text", "A plain text from the tunnel.")
     page.keyboard.press("Control+Enter")
-    wait_for(page, lambda: page.locator("#waiting li").count() == 2)
+    wait_until(page, lambda: page.locator("#waiting li").count() == 2)
     page.fill("#text", "Still typing")
     assert not WritingAttempt.objects.exists()
     page.context.set_offline(False)
     page.wait_for_selector("#references .who >> text=yours")
-    # The second is refused by the rules and comes back, without touching what is being typed.
+    # The second text is rejected by the rules and can be restored; the text being typed is unchanged.
     page.wait_for_selector("text=needs another revision")
     assert page.input_value("#text") == "Still typing"
     page.click("text=Restore it")
@@ -381,8 +379,8 @@ def test_offline_and_back(cast: Cast, page_for: Open, begin: Any) -> None:
     assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
 
 
-def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_for: Open, begin: Any) -> None:
-    campaign = begin(arms=["control"])
+def test_open_table_stays_open_during_live_updates(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    campaign = open_writing(arms=["control"])
     send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.")
     WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
     page = page_for(cast.researcher)
@@ -392,14 +390,16 @@ def test_an_open_table_stays_open_while_the_watch_page_goes_on(cast: Cast, page_
     WritingAttempt.objects.update(score_after=0.5)
     page.evaluate("htmx.ajax('GET', location.pathname, {target: '#live', swap: 'outerHTML'})")
     page.wait_for_selector("#by-arm >> text=0.500")
-    assert page.locator("details[open]").evaluate_all("all => all.map((one) => one.id)") == ["by-arm"]
+    assert page.locator("details[open]").evaluate_all("all => all.map((element) => element.id)") == ["by-arm"]
     assert page.evaluate("document.activeElement.id") == "by-annotator-table"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1100)])
-def test_clean_in_narrow_and_dark(cast: Cast, page_for: Open, begin: Any, axe: Any, scheme: str, width: int) -> None:
-    campaign = begin()
-    page = writing(page_for(cast.annotator, width=width, scheme=scheme), campaign)
+def test_accessible_and_without_horizontal_scrolling(
+    cast: Cast, page_for: Open, open_writing: Any, axe: Any, scheme: str, width: int
+) -> None:
+    campaign = open_writing()
+    page = open_writing_page(page_for(cast.annotator, width=width, scheme=scheme), campaign)
     page.wait_for_selector("#candidates .gain")
     page.locator("#candidates .use").first.click()
     page.wait_for_selector("#score[data-state=known]")
@@ -407,8 +407,8 @@ def test_clean_in_narrow_and_dark(cast: Cast, page_for: Open, begin: Any, axe: A
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
 
 
-def test_without_script(cast: Cast, page_for: Open, begin: Any) -> None:
-    campaign = begin()
+def test_without_script(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    campaign = open_writing()
     page = page_for(cast.annotator, script=False)
     page.goto(f"/my/writing/{campaign.pk}/")
     page.click("noscript a")

@@ -1,5 +1,5 @@
-"""Projects to walk through: one with something on every page, one with strange texts, one with nothing. Made through
-the services, as people would."""
+"""Projects for tests that visit all pages: one with content on every page, and one with unusual texts. Created through
+the services."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ from tests.judging import PRACTICE, SCALES
 from tests.retrieval.corpora import execute, incoming, make_corpus
 from tests.scoring.training import make_trained
 
-#: Page routes that answer nothing to look at: they only take a POST, are files, or lead elsewhere.
-NO_PAGE = {
+#: Routes that show no page: they accept only POST, send a file, or redirect.
+ROUTES_WITHOUT_PAGE = {
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",
@@ -81,7 +81,7 @@ NO_PAGE = {
     "retrieval:candidates",
 }  # fmt: skip
 
-STRANGE = (
+UNUSUAL = (
     "مرحبا، كيف حالك اليوم؟ 123",
     "<script>alert('x')</script> & \"quotes\" {{ braces }} {% tag %}",
     "👩‍👩‍👧‍👦 zero\u200bwidth \u202eoverride\u202c Ǆ Z̷̲a̶̹l̵͙g̴̯o̶",
@@ -94,45 +94,45 @@ STRANGE = (
 @dataclass
 class World:
     cast: Cast
-    #: Route name -> (who looks, addresses).
+    #: Route name -> pairs of user and address.
     pages: dict[str, list[tuple[Any, str]]] = field(default_factory=dict)
 
-    def add(self, who: Any, name: str, *arguments: Any, query: str = "") -> None:
-        self.pages.setdefault(name, []).append((who, reverse(name, args=arguments) + query))
+    def add(self, user: Any, name: str, *arguments: Any, query: str = "") -> None:
+        self.pages.setdefault(name, []).append((user, reverse(name, args=arguments) + query))
 
 
-def page_routes() -> set[str]:
-    """The names of all routes but the API's."""
-    found = set()
+def get_page_routes() -> set[str]:
+    """Return the names of all routes except those of the API."""
+    names = set()
 
-    def walk(patterns: list[Any], space: str, route: str) -> None:
+    def add_names(patterns: list[Any], namespace: str, prefix: str) -> None:
         for pattern in patterns:
-            here = route + str(pattern.pattern)
-            if here.startswith("api/"):
+            route = prefix + str(pattern.pattern)
+            if route.startswith("api/"):
                 continue
             if isinstance(pattern, URLResolver):
-                name = f"{space}{pattern.namespace}:" if pattern.namespace else space
-                walk(pattern.url_patterns, name, here)
+                inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+                add_names(pattern.url_patterns, inner, route)
             elif isinstance(pattern, URLPattern) and pattern.name:
-                found.add(space + pattern.name)
+                names.add(namespace + pattern.name)
 
-    walk(get_resolver().url_patterns, "", "")
-    return found
+    add_names(get_resolver().url_patterns, "", "")
+    return names
 
 
 def make_world(cast: Cast) -> World:
-    """Every page of the first project, with something on it."""
+    """Fill the first project so that every page has content, and list the pages."""
     world, project = World(cast), cast.project
     items = make_items(project, 60)
     outputs = make_outputs(project, items, ("sys-alpha", "sys-beta", "sys-gamma"))
     make_ratings(project, outputs)
-    _compare(outputs)
+    _make_comparisons(outputs)
     for name in ("length", "random", "token-f1"):
         execute_run(apply_evaluator(project=project, evaluator=name, send=False).pk)
     get_leaderboard(project=project, query=SystemsQuery(aspect="quality"))
     get_leaderboard(project=project, query=EvaluatorsQuery(aspect="quality"))
-    judged, draft = _campaigns(cast)
-    upload = _uploads(cast)
+    judged, draft = _make_campaigns(cast)
+    upload = _make_upload(cast)
     invitation = create_invitation(project=project, role="viewer", actor=cast.owner)[1]
     create_token(user=cast.researcher, name="training script", scopes=["read"], days=30)
     _add_people(world, invitation)
@@ -145,23 +145,23 @@ def make_world(cast: Cast) -> World:
     return world
 
 
-def _campaigns(cast: Cast) -> tuple[Campaign, Campaign]:
+def _make_campaigns(cast: Cast) -> tuple[Campaign, Campaign]:
     plan = {"name": "Replies", "kind": "likert", "aspects": SCALES, "guidelines": "Rate the **reply** only."}
     plan |= {"practice": PRACTICE, "items": {"sample": 5}}
     draft = create_campaign(project=cast.project, user=cast.researcher, plan={**plan, "slug": "draft"})
-    open_one = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
-    open_one = open_campaign(campaign=open_one, user=cast.researcher, here=True)
+    judged = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
+    judged = open_campaign(campaign=judged, user=cast.researcher, here=True)
     for _ in range(4):
-        turn = next_assignment(user=cast.annotator, campaign_id=open_one.pk)
+        public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
         answer = {"naturalness": 4, "relevance": 3}
-        flag_assignment(user=cast.annotator, public=turn.shown.public, reason="broken", text="ends early")
-        submit_answer(user=cast.annotator, public=turn.shown.public, submission=uuid4(), answer=answer)
+        flag_assignment(user=cast.annotator, public=public, reason="broken", text="ends early")
+        submit_answer(user=cast.annotator, public=public, submission=uuid4(), answer=answer)
     closed = create_campaign(project=cast.project, user=cast.researcher, plan={**plan, "slug": "closed"})
     close_campaign(campaign=open_campaign(campaign=closed, user=cast.researcher, here=True), user=cast.researcher)
-    return open_one, draft
+    return judged, draft
 
 
-def _uploads(cast: Cast) -> Upload:
+def _make_upload(cast: Cast) -> Upload:
     run = Run.objects.create(
         project=cast.project, kind="import", title="Import outputs.jsonl", queue="cpu", state="failed", attempt=1,
         input_hash="x" * 64, error="1 row is faulty.", started_at=timezone.now() - timedelta(seconds=9),
@@ -183,8 +183,8 @@ def _uploads(cast: Cast) -> Upload:
 
 def _add_people(world: World, invitation: str) -> None:
     cast, slug = world.cast, world.cast.project.slug
-    for who in (None, cast.researcher, cast.annotator, cast.viewer):
-        world.add(who, "home")
+    for user in (None, cast.researcher, cast.annotator, cast.viewer):
+        world.add(user, "home")
     world.add(None, "docs-errors")
     for name in ("login", "password-reset", "password-reset-sent"):
         world.add(None, f"accounts:{name}")
@@ -199,9 +199,9 @@ def _add_people(world: World, invitation: str) -> None:
 
 def _add_data(world: World, item: Item, upload: Upload) -> None:
     cast, slug = world.cast, world.cast.project.slug
-    for who in (cast.researcher, cast.viewer):
+    for user in (cast.researcher, cast.viewer):
         for name in ("project", "run-list", "annotation:item-list", "annotation:upload-list", "annotation:export-list"):
-            world.add(who, name, slug)
+            world.add(user, name, slug)
     for run in Run.objects.filter(project=cast.project).order_by("kind", "-pk"):
         world.add(cast.researcher, "run", slug, run.pk)
     world.add(cast.researcher, "annotation:item-list", slug, query="?q=nothing+like+this")
@@ -224,7 +224,7 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     world.add(cast.researcher, "annotation:campaign-move", slug, judged.pk, "close")
     world.add(cast.annotator, "annotation:my-work")
     world.add(cast.annotator, "annotation:judge", judged.pk)
-    world.add(cast.researcher, "annotation:judge", judged.pk)  # who has not practised yet
+    world.add(cast.researcher, "annotation:judge", judged.pk)  # has not done the practice texts yet
     world.add(cast.annotator, "annotation:my-guidelines", judged.pk)
     public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
@@ -252,7 +252,7 @@ def _add_writing(world: World) -> None:
     for campaign in (written, draft, compared):
         for name in ("", "-edit", "-preview", "-people"):
             world.add(cast.researcher, f"annotation:writing{name}", slug, campaign.pk)
-    flag_task(user=cast.annotator, public=public, reason="other", text=STRANGE[3])
+    flag_task(user=cast.annotator, public=public, reason="other", text=UNUSUAL[3])
     for name in ("references", "attempts", "flags"):
         world.add(cast.researcher, f"annotation:writing-{name}", slug, written.pk)
     world.add(cast.researcher, "scoring:writing-gold", slug, written.pk)
@@ -268,8 +268,8 @@ def _add_writing(world: World) -> None:
         world.add(cast.annotator, f"annotation:write-{name}", written.pk, public)
 
 
-def _compare(outputs: list[Output]) -> None:
-    """Comparisons of the systems on the first items, by two people; and a key of `meta` that parts the items."""
+def _make_comparisons(outputs: list[Output]) -> None:
+    """Create comparisons of the systems on the first items by two raters, and a metadata key that splits the items."""
     by_item: dict[int, list[Output]] = {}
     for output in outputs:
         by_item.setdefault(output.item_id, []).append(output)
@@ -278,14 +278,14 @@ def _compare(outputs: list[Output]) -> None:
     rows = [
         Comparison(
             project=aspect.project, aspect=aspect, output_a=a, output_b=b, rater=f"c{rater}",
-            verdict=verdicts[(place + rater + a.system_id) % len(verdicts)],
+            verdict=verdicts[(index + rater + a.system_id) % len(verdicts)],
         )
-        for place, texts in enumerate(list(by_item.values())[:12]) for a, b in combinations(texts, 2)
+        for index, texts in enumerate(list(by_item.values())[:12]) for a, b in combinations(texts, 2)
         for rater in range(2)
     ]  # fmt: skip
     Comparison.objects.bulk_create(rows)
-    for place, item in enumerate(Item.objects.filter(pk__in=by_item).order_by("pk")):
-        Item.objects.filter(pk=item.pk).update(meta={"domain": "food" if place % 2 else "travel"})
+    for index, item in enumerate(Item.objects.filter(pk__in=by_item).order_by("pk")):
+        Item.objects.filter(pk=item.pk).update(meta={"domain": "food" if index % 2 else "travel"})
 
 
 def _add_scoring(world: World) -> None:
@@ -301,8 +301,8 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
     world.add(cast.researcher, "scoring:scores-delete", slug, "token-f1")
     world.add(cast.researcher, "scoring:train", slug, "comparative")
-    wishes = CombineWishes(("random", "length"), method="stacked", name="both")
-    combined = execute_run(start_combination(project=cast.project, wishes=wishes, send=False).pk)
+    options = CombineWishes(("random", "length"), method="stacked", name="both")
+    combined = execute_run(start_combination(project=cast.project, wishes=options, send=False).pk)
     assert combined is not None
     assert combined.state == "succeeded", combined.error
     world.add(cast.researcher, "scoring:evaluator", slug, "both")
@@ -326,7 +326,7 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:systems", slug, query="?method=win-rate")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson")
     world.add(cast.researcher, "scoring:systems", slug, query="?method=davidson&covariates=side%2Blength")
-    _play_games(cast)
+    _make_games_run(cast)
     world.add(cast.researcher, "scoring:systems", slug, query="?by=comparer&method=glicko2")
     world.add(cast.researcher, "scoring:systems", slug, query="?by=comparer&method=glicko2&systems=machine")
     for people in ("win-rate", "davidson"):
@@ -351,25 +351,25 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
 
 
-def _play_games(cast: Cast) -> None:
-    """What a run of games leaves behind; the verdicts are made up, since a judge would have to be trained."""
+def _make_games_run(cast: Cast) -> None:
+    """Create a finished run of games with invented verdicts, to avoid training a judge."""
     judge = make_trained(cast.project, "comparer", "comparative")
     units = get_units(cast.project)
     systems = [units.code(pk, None) for pk in System.objects.filter(project=cast.project).values_list("pk", flat=True)]
     rows = [(a, b, item) for a, b in combinations(sorted(systems), 2) for item in range(12)]
     first, second, item = (np.array(column) for column in zip(*rows, strict=True))
-    met = Met(
+    games = Met(
         units, first, second, (first + item) % 3 - 1, [f"i{k:03d}" for k in item], [f"g{k:03d}" for k in item],
         [k < 2 for k in item], swap_consistency=0.96,
     )  # fmt: skip
     table = systems_by_games(
-        met, {"by": "comparer", "systems": "all", "ratings": "", "items": 12}, tie="half", seeds=5, seed=13,
+        games, {"by": "comparer", "systems": "all", "ratings": "", "items": 12}, tie="half", seeds=5, seed=13,
         evaluator={"slug": "comparer", "signature": judge.signature, "aspect": ""},
     )  # fmt: skip
     table["extras"]["people"] = compare_with_people(cast.project, table)
     result = {
         "judge": judge.pk,
-        "table": {"project": cast.project.slug, "lang": "", "stamp": "of other data", **table},
+        "table": {"project": cast.project.slug, "lang": "", "stamp": "outdated", **table},
     }
     params = {"evaluator": "comparer", "systems": "all", "references": ""}
     Run.objects.create(
@@ -384,16 +384,16 @@ def _add_corpora(world: World) -> None:
     corpus = make_corpus(cast.project, "daily-talk", licence="CC0 1.0", source="written for this test")
     add_file(corpus=corpus, user=cast.researcher, file=incoming(b'{"query": "x"}\n', "more.jsonl"), send=False)
     execute(corpus)  # refused: its page shows the faulty row
-    for who in (cast.researcher, cast.viewer):
-        world.add(who, "retrieval:corpus-list", slug)
-        world.add(who, "retrieval:corpus", slug, corpus.name, query="?q=where+are+you+going")
+    for user in (cast.researcher, cast.viewer):
+        world.add(user, "retrieval:corpus-list", slug)
+        world.add(user, "retrieval:corpus", slug, corpus.name, query="?q=where+are+you+going")
     world.add(cast.owner, "retrieval:corpus-new", slug)
     world.add(cast.researcher, "retrieval:corpus-add", slug, corpus.name)
     world.add(cast.researcher, "retrieval:corpus-delete", slug, corpus.name)
 
 
 def _add_references(world: World) -> None:
-    """A set that an evaluator chose, with its trace; the trial of another; curves."""
+    """Add a reference set chosen by an evaluator with its trace, scores with this set, and reliability curves."""
     cast, slug = world.cast, world.cast.project.slug
     make_trained(cast.project, "judge", "ream")
     item = Item.objects.filter(project=cast.project).first()
@@ -434,8 +434,8 @@ def _add_references(world: World) -> None:
         world.add(cast.researcher, "scoring:reference-set-delete", slug, name)
 
 
-def project_places(slug: str) -> list[str]:
-    """The places of a project's navigation."""
+def get_navigation_urls(slug: str) -> list[str]:
+    """Return the addresses in the navigation of a project."""
     names = ("project", "annotation:item-list", "annotation:upload-list", "annotation:campaign-list",
              "annotation:campaign-new", "annotation:system-list", "retrieval:corpus-list", "scoring:evaluator-list",
              "scoring:systems", "scoring:evaluation", "annotation:export-list", "run-list",
@@ -443,38 +443,38 @@ def project_places(slug: str) -> list[str]:
     return [reverse(name, args=[slug]) for name in names]
 
 
-def make_strange(cast: Cast) -> list[str]:
-    """Texts that break pages which trust them, everywhere texts can stand; the addresses to look at."""
+def make_unusual_texts(cast: Cast) -> list[str]:
+    """Put unusual texts into every text field of a project; return the addresses of its pages."""
     project = cast.foreign
-    items = make_items(project, len(STRANGE))
-    for item, text in zip(items, STRANGE, strict=True):
+    items = make_items(project, len(UNUSUAL))
+    for item, text in zip(items, UNUSUAL, strict=True):
         item.context, item.key, item.group = [text, text], f"{item.key}-{text[:60]}", text[:60]
         item.meta = {text[:40]: text}
         item.save()
-    outputs = make_outputs(project, items, (STRANGE[0], STRANGE[1], STRANGE[3][:100]))
+    outputs = make_outputs(project, items, (UNUSUAL[0], UNUSUAL[1], UNUSUAL[3][:100]))
     for number, output in enumerate(outputs):
-        output.text = STRANGE[number % len(STRANGE)] if number % 7 else ""
+        output.text = UNUSUAL[number % len(UNUSUAL)] if number % 7 else ""
     Output.objects.bulk_update(outputs, ["text"])
-    make_ratings(project, outputs, aspect=STRANGE[1])
+    make_ratings(project, outputs, aspect=UNUSUAL[1])
     execute_run(apply_evaluator(project=project, evaluator="length", send=False).pk)
-    aspects = [{"name": "quality", "question": STRANGE[3], "low": 1, "high": 5, "labels": {"1": STRANGE[0]}}]
-    plan = {"name": STRANGE[1], "kind": "likert", "aspects": aspects, "guidelines": STRANGE[1] + "\n\n" + STRANGE[3]}
+    aspects = [{"name": "quality", "question": UNUSUAL[3], "low": 1, "high": 5, "labels": {"1": UNUSUAL[0]}}]
+    plan = {"name": UNUSUAL[1], "kind": "likert", "aspects": aspects, "guidelines": UNUSUAL[1] + "\n\n" + UNUSUAL[3]}
     campaign = create_campaign(project=project, user=cast.stranger, plan=plan)
     campaign = open_campaign(campaign=campaign, user=cast.stranger, here=True)
-    corpus = make_corpus(project, "strange", zip(STRANGE, reversed(STRANGE), strict=True), source=STRANGE[3])
-    own = [reverse("annotation:item-show", args=[project.slug, item.pk]) for item in items]
+    corpus = make_corpus(project, "strange", zip(UNUSUAL, reversed(UNUSUAL), strict=True), source=UNUSUAL[3])
+    urls = [reverse("annotation:item-show", args=[project.slug, item.pk]) for item in items]
     for name in ("campaign", "campaign-units", "campaign-preview", "campaign-edit"):
-        own.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
-    own.append(reverse("annotation:judge", args=[campaign.pk]))
-    plan = {"name": STRANGE[1], "slug": "strange", "guidelines": STRANGE[3], "options": {"arms": ["control"]}}
+        urls.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
+    urls.append(reverse("annotation:judge", args=[campaign.pk]))
+    plan = {"name": UNUSUAL[1], "slug": "strange", "guidelines": UNUSUAL[3], "options": {"arms": ["control"]}}
     writing = create_writing(user=cast.stranger, project=project, plan=plan)
     writing = open_campaign(user=cast.stranger, campaign=writing)
     public = next_task(user=cast.stranger, campaign_id=writing.pk).public
-    for text in STRANGE[:4]:
+    for text in UNUSUAL[:4]:
         submit_attempt(user=cast.stranger, public=public, submission=uuid4(), text=text)
-    own.append(reverse("annotation:write", args=[writing.pk]))
-    own.append(reverse("annotation:writing", args=[project.slug, writing.pk]))
-    own.append(reverse("annotation:writing-references", args=[project.slug, writing.pk]))
-    own.append(reverse("retrieval:corpus", args=[project.slug, corpus.name]) + "?q=quotes+paragraphs+tabs")
-    own.append(reverse("scoring:evaluator", args=[project.slug, "length"]))
-    return [*project_places(project.slug), *own]
+    urls.append(reverse("annotation:write", args=[writing.pk]))
+    urls.append(reverse("annotation:writing", args=[project.slug, writing.pk]))
+    urls.append(reverse("annotation:writing-references", args=[project.slug, writing.pk]))
+    urls.append(reverse("retrieval:corpus", args=[project.slug, corpus.name]) + "?q=quotes+paragraphs+tabs")
+    urls.append(reverse("scoring:evaluator", args=[project.slug, "length"]))
+    return [*get_navigation_urls(project.slug), *urls]

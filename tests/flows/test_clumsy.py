@@ -15,7 +15,7 @@ from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.references.query import EnhancedQuery
 from scoring.boards.slices.query import SlicesQuery
-from tests.browser.world import make_strange, make_world
+from tests.browser.world import make_unusual_texts, make_world
 from tests.judging import open_rating
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
@@ -83,8 +83,8 @@ def clients(cast):
 def test_no_parameter_breaks_a_page(cast, clients, reads):
     places = {}
     for pages in make_world(cast).pages.values():
-        who, path = pages[0]
-        place = (clients[who], path.partition("?")[0])
+        user, path = pages[0]
+        place = (clients[user], path.partition("?")[0])
         places[place] = reads(*place)
     assert {"cursor", "q", "aspect", "method", "set", "part"} <= set().union(*places.values())
     broken = []
@@ -96,7 +96,7 @@ def test_no_parameter_breaks_a_page(cast, clients, reads):
 
 
 def test_no_parameter_breaks_an_api_list(cast, clients, reads):
-    make_strange(cast)
+    make_unusual_texts(cast)
     client = clients[cast.stranger]
     rows = ("items", "systems", "outputs", "references", "ratings", "comparisons", "dialogues", "uploads", "runs",
             "scores", "campaigns", "exports", "evaluators", "leaderboards/systems",
@@ -125,7 +125,7 @@ def test_no_body_breaks_the_api(cast, clients):
     project = f"/api/v1/projects/{cast.project.slug}/"
     broken = []
     for body in bodies:
-        for who, path, verb in (
+        for user, path, verb in (
             (cast.annotator, f"/api/v1/assignments/{public}/submit/", "post"),
             (cast.annotator, f"/api/v1/assignments/{public}/", "patch"),
             (cast.annotator, f"/api/v1/assignments/{public}/skip/", "post"),
@@ -135,7 +135,7 @@ def test_no_body_breaks_the_api(cast, clients):
             (cast.researcher, project + "exports/", "post"),
             (cast.owner, "/api/v1/projects/", "post"),
         ):
-            answer = getattr(clients[who], verb)(path, body, content_type="application/json")
+            answer = getattr(clients[user], verb)(path, body, content_type="application/json")
             if answer.status_code >= 500:
                 broken.append(f"{verb} {path} {body[:60]!r}: {answer.status_code}")
     assert not broken, "\n".join(broken)

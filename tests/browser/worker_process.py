@@ -1,4 +1,4 @@
-"""The worker of browser tests: executes one run of the site in a process of its own, as a worker would."""
+"""Executes a run of the tested site in a separate process, as a Celery worker would."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ execute_run(int(sys.argv[1]))
 
 
 @contextmanager
-def working(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[Any]]:
-    """Starts at once; ended at the latest when the block ends. `jobs`: a module that registers jobs of tests."""
+def start_worker(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[Any]]:
+    """Start the process and terminate it when the block ends. `jobs`: a module that registers test jobs."""
     command = [sys.executable, "-c", _CODE, str(run), *([jobs] if jobs else [])]
     process = subprocess.Popen(command, cwd=ROOT, env=site.env)
     try:
@@ -33,6 +33,6 @@ def working(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[A
         process.wait(60)
 
 
-def work(site: Site, run: int) -> None:
-    with working(site, run) as process:
+def execute_in_worker(site: Site, run: int) -> None:
+    with start_worker(site, run) as process:
         assert process.wait(180) == 0
