@@ -21,15 +21,18 @@ sys.path.insert(0, str(ROOT))
 def installation(*names: str, variables: dict[str, str] | None = None) -> Iterator[Any]:
     """A `Composed` on a durable database, as in production, with these services running."""
     from tests.services.composed import Composed
-    from tests.services.run import running
+    from tests.services.run import start_servers
 
-    with tempfile.TemporaryDirectory(prefix="evalapp-bench-") as folder, running(["postgres"], durable=True) as servers:
+    with (
+        tempfile.TemporaryDirectory(prefix="evalapp-bench-") as folder,
+        start_servers(["postgres"], durable=True) as servers,
+    ):
         if "TEST_DATABASE_URL" not in servers:
-            raise SystemExit("PostgreSQL cannot be had here.")
+            raise SystemExit("PostgreSQL is unavailable here.")
         url = servers["TEST_DATABASE_URL"]
         with Composed(Path(folder) / "made", database_url=url, variables=variables) as made:
             made.start("redis")
-            made.once("prepare", seconds=300)
+            made.run_once("prepare", seconds=300)
             made.start(*names, seconds=180)
             made.database_pid = postgres_pid(url)
             yield made
@@ -38,7 +41,7 @@ def installation(*names: str, variables: dict[str, str] | None = None) -> Iterat
 def inside(made: Any, code: str, **values: Any) -> Any:
     """The last output line of a program with Django, parsed as JSON; `values` are its variables."""
     head = "import json, sys; import django; django.setup(); globals().update(json.loads(sys.argv[1]))\n"
-    env = {**made.environment("web"), "DJANGO_SETTINGS_MODULE": "evalapp.settings", "PYTHONPATH": str(ROOT)}
+    env = {**made.build_environment("web"), "DJANGO_SETTINGS_MODULE": "evalapp.settings", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-c", head + code, json.dumps(values)],
         env=env,

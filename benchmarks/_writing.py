@@ -105,11 +105,11 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
     two cores."""
     from evalapp.ops.ports import answers, find_free_port, wait_until
     from evalapp.ops.processes import Family
-    from tests.services.run import running
+    from tests.services.run import start_servers
 
     with (
         tempfile.TemporaryDirectory(prefix="evalapp-writing-") as folder,
-        running(["postgres", "redis"], durable=True) as servers,
+        start_servers(["postgres", "redis"], durable=True) as servers,
         Family() as family,
         Path(folder, "log").open("wb") as log,
     ):

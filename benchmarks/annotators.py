@@ -24,25 +24,25 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks._stack import cpu, inside, installation, machine, memory
-from tests.services.annotators import Habit, Report, crowd
+from tests.services.annotators import Behaviour, Report, run_crowd
 
 PASSWORD = "annotator-of-the-benchmark"
 OVERLAP = 3
 PREPARE = """
-from tests.services.annotators import make_house
-print(json.dumps(make_house(items, names, password, overlap)))
+from tests.services.annotators import make_crowd_project
+print(json.dumps(make_crowd_project(items, names, password, overlap)))
 """
 VERIFY = """
-from tests.services.annotators import found_in_database
+from tests.services.annotators import count_violations
 sent = json.loads(open(path).read())
-print(json.dumps(found_in_database(campaign, sent)))
+print(json.dumps(count_violations(campaign, sent)))
 """
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     names = [f"annotator{k:03d}" for k in range(options.annotators)]
-    wanted = int(options.annotators * options.seconds / max(0.1, options.think))
-    items = options.items or 100 + wanted // (2 * OVERLAP) * 2
+    expected = int(options.annotators * options.seconds / max(0.1, options.think))
+    items = options.items or 100 + expected // (2 * OVERLAP) * 2
     report = Report()
     looks: list[dict[str, Any]] = []
     with installation(
@@ -65,8 +65,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 timer.start()
 
         began = time.perf_counter()
-        habit = Habit(think=options.think)
-        asyncio.run(crowd(made.url, names, PASSWORD, campaign, options.seconds, habit, report, started=started))
+        habit = Behaviour(think=options.think)
+        asyncio.run(run_crowd(made.url, names, PASSWORD, campaign, options.seconds, habit, report, started=started))
         took = time.perf_counter() - began
         spent = {name: value - before[name] for name, value in {**cpu(made), "people": time.process_time()}.items()}
         path = made.folder / "sent.json"
@@ -83,7 +83,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "items": items,
         "judgements": len(report.sent),
         "judgements_per_s": round(len(report.sent) / took, 1),
-        "requests": report.spreads(),
+        "requests": report.summarize(),
         "errors": dict(report.errors),
         "cpu_ms_per_judgement": {name: round(1000 * s / max(1, len(report.sent)), 1) for name, s in spent.items()},
         "memory": looks,

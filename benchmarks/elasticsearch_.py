@@ -23,7 +23,7 @@ from benchmarks._texts import machine, spread
 from retrieval.index import build, open_index
 from retrieval.index.elastic_server import Access, connect
 from retrieval.index.elastic_writer import Row, drop, rebuild
-from tests.services.run import running
+from tests.services.run import start_servers
 
 
 def server_seconds(url: str) -> float:
@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=100)
     parser.add_argument("--seed", type=int, default=13)
     options = parser.parse_args()
-    with running(["elasticsearch"], durable=True) as found, tempfile.TemporaryDirectory() as folder:
+    with start_servers(["elasticsearch"], durable=True) as found, tempfile.TemporaryDirectory() as folder:
         url = found.get("TEST_ELASTICSEARCH_URL")
         if not url:
             sys.exit("There is no Elasticsearch to measure; the line above says why.")

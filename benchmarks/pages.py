@@ -252,12 +252,12 @@ def ask(base: str, plan: dict[str, Any], requests: int) -> dict[str, dict[str, A
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     from evalapp.ops.ports import answers, find_free_port, wait_until
     from evalapp.ops.processes import Family
-    from tests.services.run import running
+    from tests.services.run import start_servers
 
     names = ["postgres"] if options.database == "postgres" else []
-    with tempfile.TemporaryDirectory(prefix="evalapp-pages-") as folder, running(names) as servers:
+    with tempfile.TemporaryDirectory(prefix="evalapp-pages-") as folder, start_servers(names) as servers:
         if names and "TEST_DATABASE_URL" not in servers:
-            raise SystemExit("PostgreSQL cannot be had here; use --database sqlite")
+            raise SystemExit("PostgreSQL is unavailable here; use --database sqlite")
         env = {**os.environ, "EVALAPP_DATA": folder, "DJANGO_SETTINGS_MODULE": "evalapp.settings"}
         env.pop("DATABASE_URL", None)
         if names:

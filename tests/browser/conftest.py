@@ -25,7 +25,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from evalapp.ops.processes import Family
-from tests.services.plugin import location
+from tests.services.plugin import get_address
 
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--disable-background-networking")
@@ -144,10 +144,10 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 @contextmanager
 def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
     """Yield the address of a new database with all tables."""
-    from tests.services.plugin import _database
+    from tests.services.plugin import create_temporary_database
 
     if ON_POSTGRES:
-        with _database("browser", request.getfixturevalue("_migrated_database")) as address:
+        with create_temporary_database("browser", request.getfixturevalue("_migrated_database")) as address:
             yield address
     else:
         shutil.copy(request.getfixturevalue("migrated_file"), folder / "evalapp.sqlite3")
@@ -165,7 +165,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def redis_database_url(number: int) -> str:
     """Return the address of a Redis database for the tests of a module; the fixture `redis_url` is for a single
     test."""
-    return urlunsplit(urlsplit(location("redis"))._replace(path=f"/{number}"))
+    return urlunsplit(urlsplit(get_address("redis"))._replace(path=f"/{number}"))
 
 
 def run_site(folder: Path, database: str, **variables: str) -> Iterator[Site]:
@@ -216,11 +216,11 @@ def empty_tables() -> None:
 @pytest.fixture
 def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The empty database of the web process; replaces the `db` fixture of other tests."""
-    from tests.services.plugin import _django_on
+    from tests.services.plugin import use_database
 
     # Playwright runs an event loop in this thread, so Django would refuse database access as asynchronous.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    with django_db_blocker.unblock(), _django_on(site.database):
+    with django_db_blocker.unblock(), use_database(site.database):
         empty_tables()
         yield
 

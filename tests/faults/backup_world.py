@@ -1,5 +1,5 @@
-"""Installations for tests of backups: a folder, a database, and Django of this process connected to them; one filled
-with rows of every kind, and child processes killed in the middle of a restore."""
+"""Installations for tests of backups: a folder and a database to which Django in this process can be connected, example
+data of every kind, and child processes that are killed in the middle of a restore."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from django.test import override_settings
 
 _FOLDERS = {"UPLOADS_DIR": "uploads", "EXPORTS_DIR": "exports", "ARTEFACTS_DIR": "artefacts",
             "CORPORA_DIR": "corpora", "STAGING_DIR": "staging"}  # fmt: skip
-#: Texts and numbers that have caused errors before.
-STRANGE = "tab\t line\n return\r back\\slash \\N \\. 'quote' \"double\" {} é 漢字 🙂 \u2028"
+#: Texts and numbers that caused errors in earlier versions.
+UNUSUAL = "tab\t line\n return\r back\\slash \\N \\. 'quote' \"double\" {} é 漢字 🙂 \u2028"
 BITS = [0.1, 1 / 3, 5e-324, 1.7976931348623157e308, -0.0, 2**53 + 2.0, 1e22, struct.unpack("d", b"\x01" * 8)[0]]
 
 
@@ -33,7 +33,7 @@ class Installation:
 
     @contextmanager
     def django(self) -> Iterator[None]:
-        """Connects Django of this thread, and of threads started meanwhile, to this installation."""
+        """Connect Django to this installation, in this thread and in threads started within the block."""
         from evalapp.settings import base
 
         usual, before = connections["default"], connections.settings["default"]
@@ -53,8 +53,8 @@ class Installation:
             connections.settings["default"] = before
             connections["default"] = usual
 
-    def listing(self) -> list[str]:
-        """Every file except the database files."""
+    def list_files(self) -> list[str]:
+        """Return all files except those of the database."""
         return sorted(
             path.relative_to(self.folder).as_posix()
             for path in self.folder.rglob("*")
@@ -62,21 +62,21 @@ class Installation:
         )
 
 
-def on_sqlite(folder: Path, migrated: Path | None = None) -> Installation:
-    """`migrated`: a database with all tables to copy; without it, there are none."""
+def make_sqlite_installation(folder: Path, migrated: Path | None = None) -> Installation:
+    """`migrated`: a database file with all tables, which is copied; without it, the database has no tables."""
     folder.mkdir(parents=True)
     if migrated is not None:
         shutil.copy(migrated, folder / "evalapp.sqlite3")
     return Installation(folder, f"sqlite:///{folder / 'evalapp.sqlite3'}")
 
 
-def on_postgres(folder: Path, url: str) -> Installation:
+def make_postgres_installation(folder: Path, url: str) -> Installation:
     folder.mkdir(parents=True)
     return Installation(folder, url)
 
 
-def fill() -> Any:
-    """Creates rows of most tables and files in every root, in the connected installation; returns the project."""
+def fill_installation() -> Any:
+    """Create rows in most tables and files in every folder of the connected installation; return the project."""
     from annotation.models import Comparison, Item, Rating, Upload
     from evalapp.common import audit, audit_chain
     from evalapp.common.models import Run
@@ -92,16 +92,16 @@ def fill() -> Any:
     aspect = make_ratings(project, outputs, raters=3)
     rows = list(Rating.objects.order_by("pk")[: len(BITS)])
     for row, value in zip(rows, BITS, strict=True):
-        row.meta = {"z": value, "a": [STRANGE, None, {"n": 10**25, "deep": [[[]]]}], "": True}
+        row.meta = {"z": value, "a": [UNUSUAL, None, {"n": 10**25, "deep": [[[]]]}], "": True}
         row.save()
-    Rating.objects.filter(pk=rows[0].pk).update(value=BITS[1], rater=STRANGE[:60])
+    Rating.objects.filter(pk=rows[0].pk).update(value=BITS[1], rater=UNUSUAL[:60])
     for first, second in zip(outputs[:4], outputs[4:8], strict=True):
         Comparison.objects.create(
             project=project, output_a=first, output_b=second, aspect=aspect, rater="r0", verdict="a"
         )
-    Item.objects.filter(pk=items[0].pk).update(source=STRANGE, context=[STRANGE])
-    gone = Rating.objects.create(project=project, output=outputs[0], aspect=aspect, rater="gone", value=1)
-    gone.delete()  # its number must not be reused
+    Item.objects.filter(pk=items[0].pk).update(source=UNUSUAL, context=[UNUSUAL])
+    deleted = Rating.objects.create(project=project, output=outputs[0], aspect=aspect, rater="gone", value=1)
+    deleted.delete()  # its primary key must not be reused
     for state in ("running", "succeeded", "queued"):
         run = Run.objects.create(
             project=project, kind="export", title=state, params={"n": state}, input_hash=state, state=state,
@@ -111,10 +111,10 @@ def fill() -> Any:
     upload = Upload.objects.create(project=project, run=run, title="Upload", state="done")
     _put_files(project, upload, Run.objects.get(state="succeeded"))
     for number in range(5):
-        audit.record(verb="campaign.opened", project=project, actor=cast.owner, object=STRANGE, n=number / 7)
+        audit.record(verb="campaign.opened", project=project, actor=cast.owner, object=UNUSUAL, n=number / 7)
     while audit_chain.seal():
         pass
-    _score(project, outputs)
+    _add_scores(project, outputs)
     return project
 
 
@@ -135,35 +135,35 @@ def _put_files(project: Any, upload: Any, export: Any) -> None:
         settings.EXPORTS_DIR / f"{export.pk}/outputs.jsonl": b"{}\n",
         settings.ARTEFACTS_DIR / f"{project.pk}/run-1/model.safetensors": bytes(range(256)) * 100,
         settings.ARTEFACTS_DIR / f"{project.pk}/run-1/fold-0/config.json": b"{}",
-        settings.ARTEFACTS_DIR / "columns/1/cache.npz": b"made again",
+        settings.ARTEFACTS_DIR / "columns/1/cache.npz": b"cached",
         settings.CORPORA_DIR / f"{corpus.pk}/part-{part.pk}.jsonl": pairs,
-        settings.CORPORA_DIR / f"{corpus.pk}/index/manifest.json": b"made again",
+        settings.CORPORA_DIR / f"{corpus.pk}/index/manifest.json": b"cached",
     }.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     (settings.UPLOADS_DIR / f"{upload.pk}/001").symlink_to(elsewhere)
 
 
-def _score(project: Any, outputs: list[Any]) -> None:
-    """Two evaluators with scores, so that there is a leaderboard of evaluators."""
+def _add_scores(project: Any, outputs: list[Any]) -> None:
+    """Create two evaluators with scores, for a leaderboard of evaluators."""
     from django.utils import timezone
 
     from scoring.models import Evaluator, Score, ScoreSet
 
-    for place, slug in enumerate(("length", "overlap")):
+    for number, slug in enumerate(("length", "overlap")):
         evaluator = Evaluator.objects.create(project=project, slug=slug, name=slug, kind="sentinel")
         rows = ScoreSet.objects.create(
             project=project, evaluator=evaluator, signature=slug, short_signature=slug, references="original",
             data_hash="-", scored_at=timezone.now(), n_scores=len(outputs), systems=[], summary={},
         )  # fmt: skip
         Score.objects.bulk_create(
-            Score(score_set=rows, output=output, value=((index * 7 + place * 3) % 11) / 3, input_hash=index)
+            Score(score_set=rows, output=output, value=((index * 7 + number * 3) % 11) / 3, input_hash=index)
             for index, output in enumerate(outputs)
         )
 
 
-def tables_now(project: Any) -> list[Any]:
-    """The leaderboards of systems and of evaluators, computed now."""
+def compute_leaderboards(project: Any) -> list[Any]:
+    """Compute leaderboards of systems and of evaluators from the current data."""
     from scoring.boards.metrics.query import EvaluatorsQuery
     from scoring.boards.systems.query import SystemsQuery
     from scoring.models import Leaderboard
@@ -171,21 +171,22 @@ def tables_now(project: Any) -> list[Any]:
     from scoring.services.leaderboards import get_leaderboard
 
     Leaderboard.objects.all().delete()
-    found = []
-    for shape, given in (
+    leaderboards = []
+    for query_class, params in (
         (SystemsQuery, {}),
         (SystemsQuery, {"method": "bradley-terry"}),
         (SystemsQuery, {"by": "length"}),
         (EvaluatorsQuery, {}),
     ):
-        query = parse_query(shape, {"references": "original", **given}, *([project] if shape is SystemsQuery else []))
-        found.append(get_leaderboard(project=project, query=query).table)
-    assert all(table["rows"] for table in found)
+        arguments = [project] if query_class is SystemsQuery else []
+        query = parse_query(query_class, {"references": "original", **params}, *arguments)
+        leaderboards.append(get_leaderboard(project=project, query=query).table)
+    assert all(table["rows"] for table in leaderboards)
     Leaderboard.objects.all().delete()
-    return found
+    return leaderboards
 
 
-def digests() -> dict[str, tuple[int, str]]:
+def compute_digests() -> dict[str, tuple[int, str]]:
     from django.apps import apps
 
     from evalapp.common.backup import tables
@@ -193,42 +194,43 @@ def digests() -> dict[str, tuple[int, str]]:
     return {table.name: tables.compute_digest(connections["default"], table) for table in tables.list_tables(apps)}
 
 
-def killed_at(target: str, work: Callable[[], Any], *, after: bool) -> None:
-    """A child process does `work` and is killed (SIGKILL) when it enters the function `target`, or has just left it."""
+def kill_at(target: str, work: Callable[[], Any], *, after: bool) -> None:
+    """Run `work` in a child process and kill it (SIGKILL) when it enters the function `target` or, with `after`, has
+    just left it."""
     context = multiprocessing.get_context("fork")
-    here, there = context.Pipe()
+    receiver, sender = context.Pipe()
 
     def child() -> None:
         import importlib
 
         connection = connections["default"]
         if connection.connection is not None:
-            connection.connection = None  # it belongs to the parent, which continues to use it
+            connection.connection = None  # the parent process continues to use it
         path, _, name = target.rpartition(".")
         module, _, owner = path.partition(":")
-        place: Any = importlib.import_module(module)
-        place = getattr(place, owner) if owner else place
-        original = getattr(place, name)
+        parent: Any = importlib.import_module(module)
+        parent = getattr(parent, owner) if owner else parent
+        original = getattr(parent, name)
 
         def stop(*args: Any, **more: Any) -> None:
             if after:
                 original(*args, **more)
-            there.send("reached")
+            sender.send("reached")
             signal.pause()
 
-        setattr(place, name, stop)
+        setattr(parent, name, stop)
         try:
             work()
         except BaseException as error:
-            there.send(repr(error))
+            sender.send(repr(error))
         os._exit(1)
 
     process = context.Process(target=child)
     process.start()
     try:
-        assert here.poll(120), f"{target} was not reached"
-        said = here.recv()
+        assert receiver.poll(120), f"{target} was not reached"
+        message = receiver.recv()
     finally:
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join()
-    assert said == "reached", said
+    assert message == "reached", message

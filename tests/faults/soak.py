@@ -1,7 +1,7 @@
-"""`make soak`: everything at once for half an hour on the processes of docker-compose.yml. People judge; a program
-uploads valid and invalid tables and requests scores and exports; backups are made meanwhile; every so often a worker is
-killed, Redis is stopped, started or emptied, the clock process dies. At the end, remaining work may finish, and every
-promise is checked by counting. Prints a report as JSON; exits with 1 if a promise is broken.
+"""`make soak`: everything at once for half an hour on the processes of docker-compose.yml. Annotators judge; a program
+uploads valid and invalid tables and requests scores and exports; backups are made; from time to time a worker is
+killed, Redis is restarted or emptied, or the beat process dies. At the end, remaining runs may finish, and all promises
+are checked by counting. Prints a report as JSON; exits with 1 if a promise is broken.
 
     python tests/faults/soak.py [--minutes 30] [--annotators 40] [--seed 13]
 """
@@ -30,37 +30,37 @@ sys.path.insert(0, str(ROOT))
 import httpx  # noqa: E402
 
 from benchmarks._stack import inside, installation, machine, memory  # noqa: E402
-from tests.services.annotators import Habit, Report, crowd  # noqa: E402
+from tests.services.annotators import Behaviour, Report, run_crowd  # noqa: E402
 
 PASSWORD, OVERLAP = "annotator-of-the-soak", 3
 WORKERS = ("worker-cpu", "worker-gpu", "worker-live")
-#: How often a run may lose its worker; the third time it fails and says so.
+#: A run that loses its worker this often fails.
 LOSSES = 3
 EVALUATORS = ("length", "overlap", "bleu-4", "chrf", "rouge-l")
 PREPARE = """
-from tests.services.annotators import make_house
+from tests.services.annotators import make_crowd_project
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.services import create_token
-campaign = make_house(items, names, password, overlap)
+campaign = make_crowd_project(items, names, password, overlap)
 owner = User.objects.create_user(username="olga", password=password, is_superuser=True)
 Membership.objects.create(project=Project.objects.get(), user=owner, role="owner", pseudonym="p-olga")
 print(json.dumps([campaign, create_token(user=owner, name="soak", scopes=["read", "write", "manage"], days=1)[1]]))
 """
-#: Checks made when everything has come to rest.
+#: Counts made when all runs have ended.
 COUNT = """
 from django.db.models import Count, F
 from django.utils.timezone import now
 from annotation.models import Item, Upload
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
-from tests.services.annotators import found_in_database
+from tests.services.annotators import count_violations
 sent = json.loads(open(path).read())
 runs = [
     {**row, "created_at": row["created_at"].timestamp(), "finished_at": (row["finished_at"] or now()).timestamp()}
     for row in Run.objects.values("pk", "kind", "state", "attempt", "error", "title", "created_at", "finished_at")
 ]
 print(json.dumps({
-    "judging": found_in_database(campaign, sent),
+    "judging": count_violations(campaign, sent),
     "runs": runs,
     "rows": dict(Project.objects.filter(slug="tables").annotate(n=Count("items")).values_list("slug", "n")),
     "keys_twice": Item.objects.values("project", "key").annotate(n=Count("pk")).filter(n__gt=1).count(),
@@ -81,47 +81,49 @@ class Soak:
         self.exports: list[int] = []
         self.scores: list[int] = []
         self.backups: list[Path] = []
-        self.looks: list[dict[str, Any]] = []
-        self.struck: list[tuple[float, str]] = []
+        self.memory: list[dict[str, Any]] = []
+        self.breakdowns: list[tuple[float, str]] = []
         self.given_up: dict[int, str] = {}
         self.report = Report()
         self.draw = random.Random(options.seed)
-        self.breaking = threading.Lock()  # nothing is killed during a check
+        self.breaking = threading.Lock()  # nothing is killed while memory is measured
 
-    def fault(self, words: str) -> None:
-        self.faults.append(words)
-        print(f"soak | {words}", file=sys.stderr, flush=True)
+    def report_fault(self, message: str) -> None:
+        self.faults.append(message)
+        print(f"soak | {message}", file=sys.stderr, flush=True)
 
     def api(self, method: str, path: str, **more: Any) -> Any:
-        """The answer; a refusal or a server error counts as a failure, because the web process and the database are
-        never killed here."""
+        """Return the response. Any error status is a failure, because the web process and the database are never
+        killed."""
         headers = {**self.headers, **more.pop("headers", {})}
-        began = time.perf_counter()
-        answer = httpx.request(
+        started = time.perf_counter()
+        response = httpx.request(
             method, f"{self.made.url}/api/v1/{path}", headers=headers, timeout=120, trust_env=False, **more
         )
         kind = re.sub(r"\d+/", "", path.partition("?")[0]).rstrip("/").rpartition("/")[2]
-        self.report.times[f"api {method} {kind}"].append(time.perf_counter() - began)
-        if answer.status_code >= 400:
-            raise RuntimeError(f"{method} {path}: {answer.status_code} {answer.text[:300]}")
-        return answer.json()
+        self.report.times[f"api {method} {kind}"].append(time.perf_counter() - started)
+        if response.status_code >= 400:
+            raise RuntimeError(f"{method} {path}: {response.status_code} {response.text[:300]}")
+        return response.json()
 
     # ---- concurrent activities ----------------------------------------------------------------------------
 
-    def people(self) -> None:
+    def run_annotators(self) -> None:
         names = [f"annotator{k:03d}" for k in range(self.options.annotators)]
         seconds = 60.0 * self.options.minutes
-        habit = Habit(think=self.options.think, patient=True)
+        behaviour = Behaviour(think=self.options.think, patient=True)
         asyncio.run(
-            crowd(self.made.url, names, PASSWORD, self.campaign, seconds, habit, self.report, stop=self.ended.is_set)
+            run_crowd(
+                self.made.url, names, PASSWORD, self.campaign, seconds, behaviour, self.report, stop=self.ended.is_set
+            )
         )
 
     def upload(self, number: int) -> None:
-        """A new table each time; every third has one invalid row and must leave nothing."""
+        """Upload a new table; every third has one invalid row and must store nothing."""
         rows = [f"table{number:05d}-{k},text {k}" for k in range(self.options.rows)]
         faulty = number % 3 == 2
         if faulty:
-            rows[len(rows) // 2] = "one cell alone"
+            rows[len(rows) // 2] = "only one cell"
         body = "\ufeffid,source\r\n" + "\r\n".join(rows) + "\r\n"
         upload = self.api(
             "POST", "projects/tables/uploads/?kind=items", content=body.encode(), headers={"Content-Type": "text/csv"}
@@ -133,8 +135,8 @@ class Soak:
         self.scores.append(self.api("POST", "projects/crowd/runs/", json={"kind": "score", "evaluator": name})["id"])
 
     def export(self, number: int) -> None:
-        wishes = {"format": ("jsonl", "csv")[number % 2]}
-        self.exports.append(self.api("POST", "projects/crowd/exports/", json=wishes)["id"])
+        options = {"format": ("jsonl", "csv")[number % 2]}
+        self.exports.append(self.api("POST", "projects/crowd/exports/", json=options)["id"])
 
     def backup(self, number: int) -> None:
         path = self.made.folder / f"backup-{number}.zip"
@@ -143,62 +145,62 @@ class Soak:
             raise RuntimeError(f"backup: {done.stderr[-500:]}")
         self.backups.append(path)
 
-    def strike(self, number: int) -> None:
-        """Kills a part, which its restart policy brings back."""
-        made, what = self.made, self.draw.choice([*WORKERS, "worker-cpu", "redis", "flush", "beat"])
+    def break_part(self, number: int) -> None:
+        """Kill a part and start it again, or empty the queue."""
+        made, part = self.made, self.draw.choice([*WORKERS, "worker-cpu", "redis", "flush", "beat"])
         with self.breaking:
-            if what == "flush":
+            if part == "flush":
                 import redis
 
                 redis.Redis.from_url(made.redis_url, password=made.secret("redis_password")).flushall()
             else:
-                made.kill(what)
+                made.kill(part)
                 time.sleep(self.draw.uniform(0.0, 3.0))
-                made.start(what, seconds=180)
-        self.counts[f"struck {what}"] += 1
-        self.struck.append((time.time(), what))
+                made.start(part, seconds=180)
+        self.counts[f"struck {part}"] += 1
+        self.breakdowns.append((time.time(), part))
 
-    def look(self, number: int) -> None:
+    def record_memory(self, number: int) -> None:
         with self.breaking:
-            self.looks.append({"at_s": round(time.monotonic() - self.began), **memory(self.made)})
+            self.memory.append({"at_s": round(time.monotonic() - self.began), **memory(self.made)})
 
-    def every(self, seconds: float, what: Callable[[int], None]) -> threading.Thread:
-        """Repeats it until the end; an exception is recorded and does not stop it."""
+    def repeat(self, seconds: float, action: Callable[[int], None]) -> threading.Thread:
+        """Repeat the action until the end; an exception is recorded and does not stop it."""
 
         def loop() -> None:
             number = 0
             while not self.ended.wait(seconds * (0.3 if number == 0 else 1.0)):
                 try:
-                    what(number)
-                    self.counts[what.__name__] += 1
+                    action(number)
+                    self.counts[action.__name__] += 1
                 except Exception as error:
-                    self.fault(f"{what.__name__}: {type(error).__name__}: {error}")
+                    self.report_fault(f"{action.__name__}: {type(error).__name__}: {error}")
                     traceback.print_exc()
                 number += 1
 
-        thread = threading.Thread(target=loop, name=what.__name__)
+        thread = threading.Thread(target=loop, name=action.__name__)
         thread.start()
         return thread
 
     def run(self) -> None:
-        whole = 60.0 * self.options.minutes
+        total = 60.0 * self.options.minutes
         self.began = time.monotonic()
         self.api("POST", "projects/", json={"slug": "tables", "name": "Tables", "task": "dialogue"})
         jobs: list[tuple[float, Callable[[int], None]]] = [
-            (8, self.upload), (12, self.score), (15, self.export), (20, self.strike), (whole / 4, self.backup),
-            (whole / 12, self.look),
+            (8, self.upload), (12, self.score), (15, self.export), (20, self.break_part), (total / 4, self.backup),
+            (total / 12, self.record_memory),
         ]  # fmt: skip
-        threads = [self.every(seconds, what) for seconds, what in jobs]
+        threads = [self.repeat(seconds, action) for seconds, action in jobs]
         try:
-            self.people()
+            self.run_annotators()
         finally:
             self.ended.set()
             for thread in threads:
                 thread.join()
-        self.rest()
+        self.wait_for_runs()
 
-    def rest(self) -> None:
-        """Waits until no run is active; a run that never ends is a failure."""
+    def wait_for_runs(self) -> None:
+        """Wait until no run is active; a run that never ends is a fault."""
         until = time.monotonic() + 120 + 30 * self.options.minutes
         waiting: dict[int, str] = {}
         while time.monotonic() < until:
@@ -214,79 +216,82 @@ class Soak:
             if not waiting:
                 return
             time.sleep(2)
-        self.fault(f"runs that never end: {waiting}")
+        self.report_fault(f"runs that never end: {waiting}")
 
     # ---- promises -----------------------------------------------------------------------------------------
 
     def check(self) -> dict[str, Any]:
         path = self.made.folder / "sent.json"
         path.write_text(json.dumps(self.report.sent))
-        found = inside(self.made, COUNT, campaign=self.campaign, path=str(path))
-        judging = found["judging"]
+        counts = inside(self.made, COUNT, campaign=self.campaign, path=str(path))
+        judging = counts["judging"]
         stored = judging.pop("stored")
         if stored < len(self.report.sent) or any(judging.values()):
-            self.fault(f"judging: {judging}, {stored} stored of {len(self.report.sent)} confirmed")
+            self.report_fault(f"judging: {judging}, {stored} stored of {len(self.report.sent)} confirmed")
         for kind, number in self.report.errors.items():
-            self.fault(f"an annotator was refused: {kind} ({number} times)")
+            self.report_fault(f"an annotator got an error: {kind} ({number} times)")
         for number, (state, _) in self.uploads.items():
-            if found["uploads"][str(number)] != state:
-                self.fault(f"upload {number} is {found['uploads'][str(number)]}, not {state}")
+            if counts["uploads"][str(number)] != state:
+                self.report_fault(f"upload {number} is {counts['uploads'][str(number)]}, not {state}")
         rows = sum(rows for _, rows in self.uploads.values())
-        if found["rows"].get("tables", 0) != rows or found["keys_twice"]:
-            self.fault(f"{found['rows']} rows and {found['keys_twice']} twice where uploads stored {rows}")
-        for run in found["runs"]:
+        if counts["rows"].get("tables", 0) != rows or counts["keys_twice"]:
+            self.report_fault(f"{counts['rows']} rows, {counts['keys_twice']} of them twice; uploads have {rows}")
+        for run in counts["runs"]:
             if run["kind"] != "import" and run["state"] != "succeeded":
-                words = f"run {run['pk']} ({run['title']}) {run['state']}: {run['error']}"
-                if self.was_unlucky(run):
-                    self.given_up[run["pk"]] = words
+                message = f"run {run['pk']} ({run['title']}) {run['state']}: {run['error']}"
+                if self.lost_all_workers(run):
+                    self.given_up[run["pk"]] = message
                 else:
-                    self.fault(words)
+                    self.report_fault(message)
         for number in self.exports:
             self.check_export(number)
         for backup in self.backups:
             done = self.made.manage("restore", str(backup), "--check", seconds=1200)
             if done.returncode:
-                self.fault(f"{backup.name}: {done.stderr[-300:]}")
+                self.report_fault(f"{backup.name}: {done.stderr[-300:]}")
         doctor = json.loads(self.made.manage("doctor", "--json").stdout or "{}")
         for row in doctor.get("checks", []):
             if "audit" in row["name"] and row["state"] == "missing":
-                self.fault(f"doctor: {row['name']}: {row['found']}")
+                self.report_fault(f"doctor: {row['name']}: {row['found']}")
         for name in WORKERS:
-            _, died, words = self.made.log(name).partition("Unrecoverable error")
+            _, died, message = self.made.log(name).partition("Unrecoverable error")
             if died:
-                self.fault(f"{name} ended by itself: {words[:600]}")
+                self.report_fault(f"{name} ended by itself: {message[:600]}")
         log = self.made.log("web")
         if "Traceback" in log:
-            self.fault(f"{log.count('Traceback')} traces in the log of web: {log.partition('Traceback')[2][:600]}")
-        # Folders that Python creates for the processes of a worker are removed with it.
+            self.report_fault(
+                f"{log.count('Traceback')} traces in the log of web: {log.partition('Traceback')[2][:600]}"
+            )
+        # Python removes the folders of multiprocessing (pymp-*) when the worker ends.
         left = [str(path) for path in (self.made.folder / "data/tmp").iterdir() if not path.name.startswith("pymp-")]
         left += [str(path) for path in (self.made.folder / "data/staging").glob("*")]
         if left:
-            self.fault(f"left behind: {left[:5]}")
-        attempts = collections.Counter(run["attempt"] for run in found["runs"])
-        return {"stored": stored, "runs": len(found["runs"]), "runs_by_attempts": dict(sorted(attempts.items()))}
+            self.report_fault(f"left behind: {left[:5]}")
+        attempts = collections.Counter(run["attempt"] for run in counts["runs"])
+        return {"stored": stored, "runs": len(counts["runs"]), "runs_by_attempts": dict(sorted(attempts.items()))}
 
-    def was_unlucky(self, run: dict[str, Any]) -> bool:
-        """Its worker was killed as often as a run may lose it: then it must fail with that reason."""
-        during = [what for at, what in self.struck if run["created_at"] <= at <= run["finished_at"]]
-        return run["state"] == "failed" and "was lost" in run["error"] and sum(w in WORKERS for w in during) >= LOSSES
+    def lost_all_workers(self, run: dict[str, Any]) -> bool:
+        """Return whether workers were killed so often during the run that it had to fail with this reason."""
+        parts = [part for at, part in self.breakdowns if run["created_at"] <= at <= run["finished_at"]]
+        losses = sum(part in WORKERS for part in parts)
+        return run["state"] == "failed" and "was lost" in run["error"] and losses >= LOSSES
 
     def check_export(self, number: int) -> None:
         if number in self.given_up:
             return
         export = self.api("GET", f"exports/{number}/")
         if not export.get("archive"):
-            self.fault(f"export {number} has no archive: {export['state']}")
+            self.report_fault(f"export {number} has no archive: {export['state']}")
             return
         with tempfile.TemporaryFile() as file:
             with httpx.stream(
                 "GET", export["archive"], headers=self.headers, timeout=120, trust_env=False, follow_redirects=True
-            ) as answer:
-                for part in answer.iter_bytes():
+            ) as response:
+                for part in response.iter_bytes():
                     file.write(part)
             with zipfile.ZipFile(file) as archive:
                 if archive.testzip() is not None or not archive.namelist():
-                    self.fault(f"export {number} is damaged")
+                    self.report_fault(f"export {number} is damaged")
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -296,13 +301,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         campaign, token = inside(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
         soak = Soak(made, options, campaign, token)
         soak.run()
-        found = soak.check()
+        counts = soak.check()
         if options.keep:
             for path in made.folder.glob("*.log"):
                 (options.keep / path.name).write_bytes(path.read_bytes())
     growth = {}
-    if len(soak.looks) >= 3:
-        middle, end = soak.looks[len(soak.looks) // 2], soak.looks[-1]
+    if len(soak.memory) >= 3:
+        middle, end = soak.memory[len(soak.memory) // 2], soak.memory[-1]
         growth = {
             name: round(end[name]["mb"] - middle[name]["mb"], 1) for name in end if name in middle and name != "at_s"
         }
@@ -312,11 +317,11 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "machine": machine(),
         "annotators": options.annotators,
         "confirmed": len(soak.report.sent),
-        **found,
+        **counts,
         "done": dict(sorted(soak.counts.items())),
-        "requests": soak.report.spreads(),
-        "troubles": dict(soak.report.troubles),
-        "memory": soak.looks,
+        "requests": soak.report.summarize(),
+        "troubles": dict(soak.report.retried_errors),
+        "memory": soak.memory,
         "growth_mb_second_half": growth,
         "given_up": sorted(soak.given_up.values()),
         "faults": soak.faults,

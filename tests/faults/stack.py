@@ -1,19 +1,19 @@
-"""A real installation for tests that break it: separate data folder, database, Redis, web, workers and clock, started
-by the commands that `manage.py up` uses, each in its own process (group).
+"""A real installation for tests that break it: separate data folder, database, Redis, web, workers and beat, started
+with the commands of `manage.py up`, each in its own process group.
 
     def test_x(stack):                    # fixture: SQLite in the data folder; `postgres_stack`: PostgreSQL
         stack.start("redis", "web", "work")     # waits until each answers; also "cpu", "gpu", "live", "beat"
         stack.pid("work"), stack.alive("work"), stack.log("work")   # leader's pid; its complete output
-        stack.kill("work")                # SIGKILL to leader and children at once: a machine that loses power
+        stack.kill("work")                # SIGKILL to leader and children at once, like a power failure
         stack.end("web", signal.SIGTERM)  # one signal to the leader; waits, returns its exit status
         stack.start("redis", more=["--maxmemory", "2mb"])           # again, with further arguments
         stack.start("work", called="second", more=["--hostname", "second@%h"], env={"X": "1"})
         stack.manage("doctor", "--json")  # manage.py in the same environment; a CompletedProcess
         stack.url, stack.redis_url, stack.folder, stack.redis()     # address of the web; queue; data; a client
 
-Within the fixtures, Django of the test process uses the same database, queue and folders: rows are made and read with
-models and services as usual. `wait_until(condition, seconds)` is in `tests.evalapp.common.conftest`. Leaving the block
-ends everything; a killed test also takes its processes along.
+Within the fixtures, Django in the test process uses the same database, queue and folders, so tests create and read rows
+with models and services. `wait_until(condition, seconds)` is in `tests.evalapp.common.conftest`. All processes end with
+the block, even if the test is killed.
 """
 
 from __future__ import annotations
@@ -84,12 +84,12 @@ class Stack:
         self, *names: str, called: str = "", more: Sequence[str] = (), env: Mapping[str, str] | None = None,
         seconds: float = 180.0,
     ) -> None:  # fmt: skip
-        """Starts services by name, in this order. `called`: a further process of the same service."""
+        """Start services in this order. `called`: the name of a further process of the same service."""
         for name in names:
             service, mine = self._services[name], called or name
-            assert not self.alive(mine), f"{mine} runs already"
+            assert not self.alive(mine), f"{mine} is already running"
             self._forget(mine)
-            seen = len(self.log(mine))
+            offset = len(self.log(mine))
             with self._log_file(mine).open("ab") as output:
                 self._children[mine] = self._family.spawn(
                     mine,
@@ -100,13 +100,13 @@ class Stack:
                     pass_fds=service.pass_fds,
                     ending=service.ending,
                 )
-            self._wait(mine, service.ready or (lambda: name == "beat" or " ready" in self.log(mine)[seen:]), seconds)  # noqa: B023
+            self._wait(mine, service.ready or (lambda: name == "beat" or " ready" in self.log(mine)[offset:]), seconds)  # noqa: B023
 
     def _wait(self, name: str, ready: Any, seconds: float) -> None:
         until = time.monotonic() + seconds
         while not ready():
             assert self.alive(name), f"{name} ended:\n{self.log(name)}"
-            assert time.monotonic() < until, f"{name} does not answer after {seconds} s:\n{self.log(name)}"
+            assert time.monotonic() < until, f"{name} is not ready after {seconds} s:\n{self.log(name)}"
             time.sleep(0.05)
 
     def pid(self, name: str) -> int:
@@ -154,7 +154,7 @@ class Stack:
 
     @contextmanager
     def django(self) -> Iterator[None]:
-        """Connects Django of this process, in this thread and in threads started meanwhile, to the installation."""
+        """Connect Django to the installation, in this thread and in threads started within the block."""
         from django.conf import settings
         from django.db import connections
         from django.test import override_settings

@@ -1,4 +1,4 @@
-"""A backup is the complete state at one moment, whatever happens meanwhile; a restore is complete or has no effect, in
+"""A backup is the complete state at one moment, even while data change; a restore is complete or has no effect, in
 either database, however it is interrupted."""
 
 from __future__ import annotations
@@ -30,29 +30,37 @@ from evalapp.common.backup.writing import make_backup
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Unavailable
 from evalapp.common.hooks import Hook
 
-from .backup_world import Installation, digests, fill, killed_at, on_postgres, on_sqlite, tables_now
+from .backup_world import (
+    Installation,
+    compute_digests,
+    compute_leaderboards,
+    fill_installation,
+    kill_at,
+    make_postgres_installation,
+    make_sqlite_installation,
+)
 
 pytestmark = pytest.mark.promise("backup")
-#: Changed by a restore on purpose: runs return to the queue, indexes are rebuilt, the audit log records it.
-AFTERWARDS = {"common_run", "common_runlog", "retrieval_corpus", "retrieval_corpuspart", "common_auditevent"}
+#: Tables that a restore changes on purpose: runs return to the queue, indexes are rebuilt, the audit log records it.
+CHANGED_BY_RESTORE = {"common_run", "common_runlog", "retrieval_corpus", "retrieval_corpuspart", "common_auditevent"}
 
 
-class World:
+class ExampleBackup:
     """A filled installation on SQLite, its backup, and its expected content."""
 
     def __init__(self, home: Path, migrated: Path) -> None:
         self.home, self.migrated = home, migrated
-        self.installation = on_sqlite(home / "source", migrated)
+        self.installation = make_sqlite_installation(home / "source", migrated)
         self.file = home / "backup.zip"
         with self.installation.django():
-            self.project = fill()
+            self.project = fill_installation()
             self.made = make_backup(target=self.file)
-            self.digests = digests()
+            self.digests = compute_digests()
             self.last = {t.name: tables.read_last_key(connection, t) for t in _tables()}
-            self.tables = tables_now(self.project)  # created only now, so these rows are not in the backup
+            self.tables = compute_leaderboards(self.project)  # created after the backup, so these rows are not in it
 
     def empty(self, folder: Path) -> Installation:
-        return on_sqlite(folder, self.migrated)
+        return make_sqlite_installation(folder, self.migrated)
 
 
 def _tables() -> list[tables.Table]:
@@ -62,107 +70,107 @@ def _tables() -> list[tables.Table]:
 
 
 @pytest.fixture(scope="module")
-def world(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) -> Iterator[World]:
+def backup(tmp_path_factory: Any, migrated_file: Path, django_db_blocker: Any) -> Iterator[ExampleBackup]:
     with django_db_blocker.unblock():
-        yield World(tmp_path_factory.mktemp("backup"), migrated_file)
+        yield ExampleBackup(tmp_path_factory.mktemp("backup"), migrated_file)
 
 
 @pytest.fixture
-def empty(world: World, tmp_path: Path, django_db_blocker: Any) -> Iterator[Installation]:
-    """An installation with tables but without rows, to which Django is connected."""
-    made = world.empty(tmp_path / "target")
-    with django_db_blocker.unblock(), made.django():
-        yield made
+def empty(backup: ExampleBackup, tmp_path: Path, django_db_blocker: Any) -> Iterator[Installation]:
+    """An installation with empty tables, to which Django is connected."""
+    target = backup.empty(tmp_path / "target")
+    with django_db_blocker.unblock(), target.django():
+        yield target
 
 
 def is_empty() -> bool:
     return not any(tables.is_filled(connection, t) for t in _tables() if t.name not in tables.MADE_BY_MIGRATE)
 
 
-def same_as(world: World) -> None:
-    """Compares every row except those that a restore changes on purpose, for which only the changed fields may
-    differ."""
+def assert_restored(backup: ExampleBackup) -> None:
+    """Check that all rows are equal, except the fields that a restore changes on purpose."""
     from evalapp.common.models import AuditEvent, Run
     from retrieval.models import Corpus
 
-    now = digests()
-    for name, found in world.digests.items():
-        if name not in AFTERWARDS:
-            assert now[name] == found, name
-    for name, last in world.last.items():
-        assert (tables.read_last_key(connection, _named(name)) or 0) >= (last or 0), name
-    assert now["common_auditevent"][0] == world.digests["common_auditevent"][0] + 1
+    now = compute_digests()
+    for name, digest in backup.digests.items():
+        if name not in CHANGED_BY_RESTORE:
+            assert now[name] == digest, name
+    for name, last in backup.last.items():
+        assert (tables.read_last_key(connection, _get_table(name)) or 0) >= (last or 0), name
+    assert now["common_auditevent"][0] == backup.digests["common_auditevent"][0] + 1
     restored = AuditEvent.objects.get(verb=journal.VERB)
     assert restored.detail["fingerprint"]
     states = dict(Run.objects.values_list("title", "state"))
     assert states == {"running": "queued", "succeeded": "succeeded", "queued": "queued"}
-    told = Run.objects.get(title="running").log.get().text
-    assert "restored from a backup" in told
+    assert "restored from a backup" in Run.objects.get(title="running").log.get().text
     corpus = Corpus.objects.get()
     assert (corpus.state, corpus.count) == ("ready", 2)
 
 
-def _named(name: str) -> tables.Table:
+def _get_table(name: str) -> tables.Table:
     return next(table for table in _tables() if table.name == name)
 
 
 # ---- equality ------------------------------------------------------------------------------------------------
 
 
-def test_everything_is_restored(world, empty, record_property):
+def test_everything_is_restored(backup, empty, record_property):
     from annotation.models import Rating
     from evalapp.common import audit_chain
 
-    assert stat.S_IMODE(world.file.stat().st_mode) == 0o600
-    done = restore_backup(path=world.file, fingerprint=world.made.fingerprint)
-    assert (done.rows, done.files, done.missing, done.left) == (world.made.rows, 6, (), ())
-    same_as(world)
-    assert tables_now(world.project) == world.tables
+    assert stat.S_IMODE(backup.file.stat().st_mode) == 0o600
+    done = restore_backup(path=backup.file, fingerprint=backup.made.fingerprint)
+    assert (done.rows, done.files, done.missing, done.left) == (backup.made.rows, 6, (), ())
+    assert_restored(backup)
+    assert compute_leaderboards(backup.project) == backup.tables
     assert audit_chain.verify().faults == ()
     assert audit_chain.verify().sealed == 5
     assert [check.state for check in audit_chain.checks()] == ["ok"]
     output = Rating.objects.first().output
     rating = Rating.objects.create(
-        project=world.project, output=output, aspect=Rating.objects.first().aspect, rater="new", value=2
+        project=backup.project, output=output, aspect=Rating.objects.first().aspect, rater="new", value=2
     )
-    assert rating.pk > world.last["annotation_rating"]  # not the number of the deleted one
-    there = empty.listing()
-    assert [name for name in there if "index/" not in name and "/.lock" not in name] == [
+    assert rating.pk > backup.last["annotation_rating"]  # not the primary key of the deleted row
+    names = empty.list_files()
+    assert [name for name in names if "index/" not in name and "/.lock" not in name] == [
         "artefacts/1/run-1/fold-0/config.json", "artefacts/1/run-1/model.safetensors", "corpora/1/part-1.jsonl",
         "exports/2/outputs.jsonl", "uploads/1/000", "uploads/1/001",
     ]  # fmt: skip
-    for name in there:
+    for name in names:
         if "index/" not in name and "/.lock" not in name:
-            source = world.installation.folder / name
+            source = backup.installation.folder / name
             assert (empty.folder / name).read_bytes() == source.read_bytes()
     assert not (empty.folder / "uploads/1/001").is_symlink()
     record_property("figure", f"{done.rows:,} rows and {done.files} files back, hashes and boards equal")
 
 
 @pytest.mark.server("postgres")
-def test_backup_moves_to_postgresql_and_back(world, tmp_path, migrated_url, django_db_blocker):
-    """SQLite -> PostgreSQL -> PostgreSQL replacing its content -> SQLite: the same rows, the same tables."""
+def test_backup_moves_to_postgresql_and_back(backup, tmp_path, migrated_url, django_db_blocker):
+    """SQLite -> PostgreSQL -> the same PostgreSQL, replaced -> SQLite: the same rows, the same leaderboards."""
     from annotation.triggers import stand
 
-    postgres, sqlite = on_postgres(tmp_path / "one", migrated_url), world.empty(tmp_path / "two")
-    file, next_file = world.file, tmp_path / "next.zip"
+    postgres, sqlite = make_postgres_installation(tmp_path / "one", migrated_url), backup.empty(tmp_path / "two")
+    file, next_file = backup.file, tmp_path / "next.zip"
     with django_db_blocker.unblock():
-        for station in (postgres, postgres, sqlite):
-            with station.django():
-                restore_backup(path=file, replace=station is postgres)
-                now = digests()
-                assert all(now[name] == found for name, found in world.digests.items() if name not in AFTERWARDS)
-                assert tables_now(world.project) == world.tables
+        for installation in (postgres, postgres, sqlite):
+            with installation.django():
+                restore_backup(path=file, replace=installation is postgres)
+                now = compute_digests()
+                assert not [
+                    n for n, digest in backup.digests.items() if n not in CHANGED_BY_RESTORE and now[n] != digest
+                ]
+                assert compute_leaderboards(backup.project) == backup.tables
                 assert stand(connection)
-                _judged_by_triggers()
-                if file == world.file:
-                    same_as(world)
+                _check_triggers()
+                if file == backup.file:
+                    assert_restored(backup)
                     make_backup(target=next_file)
                     file = next_file
 
 
-def _judged_by_triggers() -> None:
-    """Triggers suspended during the restore work again."""
+def _check_triggers() -> None:
+    """Check that the triggers suspended during the restore are active again."""
     from annotation.models import Comparison, Item, Rating
 
     item = Item.objects.filter(judged=True).first()
@@ -177,8 +185,8 @@ def _judged_by_triggers() -> None:
 # ---- consistency -----------------------------------------------------------------------------------------------
 
 
-def _write_pairs(stop: threading.Event, world: World, written: list[int]) -> None:
-    """Each transaction writes one rating and one audit entry, so their numbers are always equal."""
+def _write_pairs(stop: threading.Event, backup: ExampleBackup, written: list[int]) -> None:
+    """Write ratings and audit entries, one of each in a transaction, so that their numbers are always equal."""
     from annotation.models import Rating
     from evalapp.common import audit
 
@@ -193,20 +201,20 @@ def _write_pairs(stop: threading.Event, world: World, written: list[int]) -> Non
     connections["default"].close()
 
 
-def _moments(world: World, folder: Path) -> None:
+def _check_backups_during_writes(backup: ExampleBackup, folder: Path) -> None:
     stop, written = threading.Event(), []
-    writer = threading.Thread(target=_write_pairs, args=(stop, world, written))
+    writer = threading.Thread(target=_write_pairs, args=(stop, backup, written))
     writer.start()
     try:
         for number in range(3):
             before = len(written)
-            file = folder / f"moment-{number}.zip"
+            file = folder / f"backup-{number}.zip"
             make_backup(target=file)
             while len(written) == before:
                 time.sleep(0.01)
             with Reader(file) as reader:
                 entries = {entry.name: entry for entry in reader.manifest.tables}
-                ratings = sum("w" in map(_letter, row) for row in reader.read_rows(entries["annotation_rating"]))
+                ratings = sum("w" in map(_get_prefix, row) for row in reader.read_rows(entries["annotation_rating"]))
                 events = sum("test.written" in row for row in reader.read_rows(entries["common_auditevent"]))
             assert ratings == events
             assert events >= (0, 1, 1)[number]
@@ -216,30 +224,30 @@ def _moments(world: World, folder: Path) -> None:
     assert len(written) > 3
 
 
-def _letter(value: Any) -> Any:
+def _get_prefix(value: Any) -> Any:
     return value[:1] if isinstance(value, str) and value[1:].isdigit() else None
 
 
-def test_backup_is_consistent(world, tmp_path, django_db_blocker, monkeypatch):
-    """A thread continues judging without delay, and no half of its transactions is in the backup."""
+def test_backup_is_consistent(backup, tmp_path, django_db_blocker, monkeypatch):
+    """A thread continues to write without delay, and the backups contain no partial transactions."""
     monkeypatch.setattr(tables, "read_rows", _slowly(tables.read_rows))
-    source = on_sqlite(tmp_path / "source")
-    shutil.copy(world.installation.folder / "evalapp.sqlite3", source.folder)
+    source = make_sqlite_installation(tmp_path / "source")
+    shutil.copy(backup.installation.folder / "evalapp.sqlite3", source.folder)
     with django_db_blocker.unblock(), source.django():
-        _moments(world, tmp_path)
+        _check_backups_during_writes(backup, tmp_path)
 
 
 @pytest.mark.server("postgres")
-def test_backup_of_postgresql_is_consistent(world, tmp_path, migrated_url, django_db_blocker, monkeypatch):
+def test_backup_of_postgresql_is_consistent(backup, tmp_path, migrated_url, django_db_blocker, monkeypatch):
     monkeypatch.setattr(tables, "read_rows", _slowly(tables.read_rows))
-    source = on_postgres(tmp_path / "source", migrated_url)
+    source = make_postgres_installation(tmp_path / "source", migrated_url)
     with django_db_blocker.unblock(), source.django():
-        restore_backup(path=world.file, index=False)
-        _moments(world, tmp_path)
+        restore_backup(path=backup.file, index=False)
+        _check_backups_during_writes(backup, tmp_path)
 
 
 def _slowly(rows_of: Any) -> Any:
-    """Lets other threads run between two tables."""
+    """Let other threads run between two tables."""
 
     def slow(*args: Any) -> Any:
         time.sleep(0.003)
@@ -248,48 +256,48 @@ def _slowly(rows_of: Any) -> Any:
     return slow
 
 
-def test_file_deleted_meanwhile_is_in_the_backup(world, tmp_path, django_db_blocker, monkeypatch):
-    """It is deleted after the rows were read; a file that is really missing is reported, and the backup continues."""
+def test_file_deleted_during_the_backup_is_included(backup, tmp_path, django_db_blocker, monkeypatch):
+    """A file that was missing before is reported, and the backup continues."""
     from django.conf import settings
 
-    shutil.copytree(world.installation.folder, tmp_path / "source", symlinks=True)
+    shutil.copytree(backup.installation.folder, tmp_path / "source", symlinks=True)
     source = Installation(tmp_path / "source", f"sqlite:///{tmp_path / 'source/evalapp.sqlite3'}")
     model = "1/run-1/model.safetensors"
     original = tables.list_tables
 
-    def meanwhile(apps: Any) -> Any:
+    def delete_file(apps: Any) -> Any:
         (settings.ARTEFACTS_DIR / model).unlink()
         return original(apps)
 
     with django_db_blocker.unblock(), source.django():
-        monkeypatch.setattr(tables, "list_tables", meanwhile)
+        monkeypatch.setattr(tables, "list_tables", delete_file)
         assert make_backup(target=tmp_path / "a").missing == ()
         monkeypatch.undo()
         shutil.rmtree(settings.ARTEFACTS_DIR / "1/run-1")
         assert make_backup(target=tmp_path / "b").missing == ("artefacts/1/run-1",)
     with zipfile.ZipFile(tmp_path / "a") as file:
-        assert file.read(f"files/artefacts/{model}") == (world.installation.folder / "artefacts" / model).read_bytes()
+        assert file.read(f"files/artefacts/{model}") == (backup.installation.folder / "artefacts" / model).read_bytes()
 
 
-def test_file_system_without_hard_links_is_supported(world, tmp_path, monkeypatch, django_db_blocker):
+def test_file_system_without_hard_links_is_supported(backup, tmp_path, monkeypatch, django_db_blocker):
     def refuse(*_: Any, **__: Any) -> None:
         raise PermissionError(errno.EPERM, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    with django_db_blocker.unblock(), world.installation.django():
-        assert make_backup(target=tmp_path / "a").files == world.made.files
+    with django_db_blocker.unblock(), backup.installation.django():
+        assert make_backup(target=tmp_path / "a").files == backup.made.files
         with pytest.raises(Conflict, match="--overwrite"):
             make_backup(target=tmp_path / "a")
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-# ---- refused before anything is touched ------------------------------------------------------------------------
+# ---- rejected before anything is changed ------------------------------------------------------------------------
 
 
 @pytest.fixture
 def untouched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even the marker written before the first change exists."""
-    monkeypatch.setattr(journal, "write", lambda entry: pytest.fail("something is about to be changed"))
+    """Fail if the marker before the first change is written."""
+    monkeypatch.setattr(journal, "write", lambda entry: pytest.fail("the restore is about to change something"))
 
 
 def _cut(data: bytes) -> bytes:
@@ -297,87 +305,87 @@ def _cut(data: bytes) -> bytes:
 
 
 def _flip(data: bytes) -> bytes:
-    place = data.index(b"tables/annotation_rating.jsonl") + 200
-    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    index = data.index(b"tables/annotation_rating.jsonl") + 200
+    return data[:index] + bytes([data[index] ^ 1]) + data[index + 1 :]
 
 
 @pytest.mark.parametrize("damage", [_cut, _flip])
-def test_damaged_file_touches_nothing(world, empty, damage, untouched):
+def test_damaged_file_touches_nothing(backup, empty, damage, untouched):
     bad = empty.folder.parent / "bad"
-    bad.write_bytes(damage(world.file.read_bytes()))
-    before = empty.listing()
+    bad.write_bytes(damage(backup.file.read_bytes()))
+    before = empty.list_files()
     with pytest.raises(BadInput, match="nothing was changed"):
         restore_backup(path=bad)
     assert is_empty()
-    assert empty.listing() == before
+    assert empty.list_files() == before
 
 
-def test_tampered_file_touches_nothing(world, empty, untouched):
-    """A valid file with one changed answer; and one whose author also changed the manifest."""
+def test_tampered_file_touches_nothing(backup, empty, untouched):
+    """A valid file with one changed answer, and one with a changed manifest."""
     from evalapp.common.backup.container import MANIFEST
 
     bad = empty.folder.parent / "bad"
     name = "tables/annotation_rating.jsonl"
-    with zipfile.ZipFile(world.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
+    with zipfile.ZipFile(backup.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             data = old.read(info)
             new.writestr(info.filename, data.replace(b'"r1"', b'"r9"') if info.filename == name else data)
-    before = empty.listing()
+    before = empty.list_files()
     with pytest.raises(BadInput, match=f"{name} was changed"):
         restore_backup(path=bad)
-    with zipfile.ZipFile(world.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
+    with zipfile.ZipFile(backup.file) as old, zipfile.ZipFile(bad, "w", zipfile.ZIP_DEFLATED) as new:
         for info in old.infolist():
             data = old.read(info)
             new.writestr(info.filename, data.replace(b"2026", b"2027") if info.filename == MANIFEST else data)
     with pytest.raises(BadInput, match="is another backup"):
-        restore_backup(path=bad, fingerprint=world.made.fingerprint)
+        restore_backup(path=bad, fingerprint=backup.made.fingerprint)
     assert is_empty()
-    assert empty.listing() == before
+    assert empty.list_files() == before
 
 
-def test_rows_that_differ_from_the_backup_are_refused(world, empty, monkeypatch):
-    """The database stores something else than it was given: the final comparison detects it."""
+def test_rows_that_differ_from_the_backup_are_refused(backup, empty, monkeypatch):
+    """The database stores other values than it was given; the final comparison detects this."""
     from evalapp.common.backup import values
 
     monkeypatch.setitem(values._SQLITE, "float", lambda value: round(float(value), 6))
     with pytest.raises(EvalappError, match="differ from the backup once they are in this database"):
-        restore_backup(path=world.file)
+        restore_backup(path=backup.file)
     assert is_empty()
-    assert empty.listing() == []
+    assert empty.list_files() == []
 
 
-def test_full_installation_is_not_overwritten(world, empty):
+def test_full_installation_is_not_overwritten(backup, empty):
     from evalapp.accounts.models import User
 
-    User.objects.create_user("somebody")
+    User.objects.create_user("ada")
     with pytest.raises(Conflict, match=r"not empty \(accounts_user\).*--replace"):
-        restore_backup(path=world.file)
-    assert User.objects.get().username == "somebody"
+        restore_backup(path=backup.file)
+    assert User.objects.get().username == "ada"
     with pytest.raises(CommandError, match="--yes"):
-        call_command("restore", str(world.file), "--replace")
+        call_command("restore", str(backup.file), "--replace")
     (empty.folder / "uploads/9").mkdir(parents=True)
     (empty.folder / "uploads/9/000").write_text("old")
-    done = restore_backup(path=world.file, replace=True)
-    assert done.rows == world.made.rows
-    assert not User.objects.filter(username="somebody").exists()
+    done = restore_backup(path=backup.file, replace=True)
+    assert done.rows == backup.made.rows
+    assert not User.objects.filter(username="ada").exists()
     assert not (empty.folder / "uploads/9").exists()
-    same_as(world)
+    assert_restored(backup)
 
 
-def test_files_without_rows_are_not_lost(world, empty):
+def test_files_without_rows_are_not_lost(backup, empty):
     (empty.folder / "corpora").mkdir()
     (empty.folder / "corpora/mine").write_text("mine")
     with pytest.raises(Conflict, match=r"There are files in .*corpora"):
-        restore_backup(path=world.file)
+        restore_backup(path=backup.file)
     assert is_empty()
 
 
-def test_backup_of_a_newer_version_is_explained(world, empty, monkeypatch):
+def test_backup_of_a_newer_version_is_explained(backup, empty, monkeypatch):
     from evalapp.common.backup.container import Manifest
 
     original = Manifest.as_bytes
-    newer = world.home / "newer"
-    with monkeypatch.context() as patched, world.installation.django():
+    newer = backup.home / "newer"
+    with monkeypatch.context() as patched, backup.installation.django():
         patched.setattr(
             Manifest, "as_bytes", lambda self: original(self).replace(b'"0001_initial"', b'"0001_initial", "9999_x"', 1)
         )
@@ -385,7 +393,10 @@ def test_backup_of_a_newer_version_is_explained(world, empty, monkeypatch):
     with pytest.raises(Conflict, match=r"does not know the migration \w+\.9999_x"):
         restore_backup(path=newer)
     MigrationRecorder(connection).record_applied("common", "9999_y")
-    for work in (lambda: restore_backup(path=world.file, replace=True), lambda: make_backup(target=world.home / "no")):
+    for work in (
+        lambda: restore_backup(path=backup.file, replace=True),
+        lambda: make_backup(target=backup.home / "no"),
+    ):
         with pytest.raises(Conflict, match=r"belongs to a newer version: it has common\.9999_y"):
             work()
     assert is_empty()
@@ -403,12 +414,12 @@ _MODULE = "evalapp.common.backup"
         (f"{_MODULE}.files:.place_all", True),
         (f"{_MODULE}.files:.forget", False),
     ],
-    ids=["rows are half in", "files are in place", "all but tidied up"],
+    ids=["during rows", "after files", "before cleanup"],
 )
-def test_killed_restore_is_nothing_or_all(world, empty, target, after, monkeypatch):
-    """`kill -9` in the middle: doctor reports it, and afterwards everything is as before, or complete once the rows
-    were there."""
-    killed_at(target.replace(":.", "."), lambda: restore_backup(path=world.file), after=after)
+def test_killed_restore_is_nothing_or_all(backup, empty, target, after, monkeypatch):
+    """`kill -9` in the middle: doctor reports it. Afterwards everything is as before, or complete if the rows were
+    already committed."""
+    kill_at(target.replace(":.", "."), lambda: restore_backup(path=backup.file), after=after)
     connection.close()
     committed = "forget" in target
     assert is_empty() is not committed
@@ -416,68 +427,68 @@ def test_killed_restore_is_nothing_or_all(world, empty, target, after, monkeypat
     assert line.name == "restore"
     assert ("rows are there" if committed else "was interrupted; nothing of it counts") in line.found
     if not committed:
-        restore_backup(path=world.file)  # cleans up, then does all of it
+        restore_backup(path=backup.file)  # cleans up, then restores
     else:
         settle()
     assert journal.checks() == []
     names = [path.name for path in empty.folder.iterdir()]
     assert not [name for name in names if "-restore-" in name or "-before-" in name]
     if committed:
-        assert {name: found for name, found in digests().items() if name not in AFTERWARDS} == {
-            name: found for name, found in world.digests.items() if name not in AFTERWARDS
+        assert {name: found for name, found in compute_digests().items() if name not in CHANGED_BY_RESTORE} == {
+            name: found for name, found in backup.digests.items() if name not in CHANGED_BY_RESTORE
         }
         assert (empty.folder / "uploads/1/000").stat().st_size == 3_000_000
     else:
-        same_as(world)
+        assert_restored(backup)
 
 
-def test_replaced_data_return_after_a_killed_replacement(world, empty, monkeypatch):
-    """Also after an interrupted recovery."""
+def test_killed_replacement_brings_back_the_replaced_data(backup, empty, monkeypatch):
+    """Also if the recovery itself is interrupted."""
     from evalapp.accounts.models import User
 
-    User.objects.create_user("somebody")
+    User.objects.create_user("ada")
     (empty.folder / "uploads/9").mkdir(parents=True)
     (empty.folder / "uploads/9/000").write_text("old")
-    before = empty.listing()
-    killed_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=world.file, replace=True), after=True)
+    before = empty.list_files()
+    kill_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=backup.file, replace=True), after=True)
     connection.close()
-    assert (empty.folder / "uploads/1/000").exists()  # the new ones
+    assert (empty.folder / "uploads/1/000").exists()  # the restored files
     rmtree, removed = shutil.rmtree, []
 
-    def breaks_off(path: Path) -> None:
+    def fail_after_first(path: Path) -> None:
         if removed:
             raise OSError(errno.EIO, "broken", str(path))
         removed.append(path)
         rmtree(path)
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"{_MODULE}.files.shutil.rmtree", breaks_off)
+        patched.setattr(f"{_MODULE}.files.shutil.rmtree", fail_after_first)
         with pytest.raises(OSError, match="broken"):
-            settle()  # everything is restored, but the new ones are half removed
+            settle()  # the old data are back, but the restored files are only partly removed
     assert len(removed) == 1
     settle()
-    assert User.objects.get().username == "somebody"
-    assert empty.listing() == before
+    assert User.objects.get().username == "ada"
+    assert empty.list_files() == before
 
 
-def test_existing_files_stay_where_the_backup_has_none(world, empty, tmp_path, monkeypatch):
-    """Killed before the first folder was moved. Such a backup has no folder to replace the existing one."""
+def test_existing_files_remain_if_the_backup_has_no_files(backup, empty, tmp_path, monkeypatch):
+    """The restore is killed before the first folder is moved; the backup has no folder to replace the existing one."""
     bare = tmp_path / "bare"
-    with monkeypatch.context() as patched, world.installation.django():
+    with monkeypatch.context() as patched, backup.installation.django():
         patched.setattr(f"{_MODULE}.writing.BACKUP_FILES", Hook())
         make_backup(target=bare)
     (empty.folder / "uploads/9").mkdir(parents=True)
     (empty.folder / "uploads/9/000").write_text("old")
-    before = empty.listing()
-    killed_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=bare, replace=True), after=False)
+    before = empty.list_files()
+    kill_at(f"{_MODULE}.files.place_all", lambda: restore_backup(path=bare, replace=True), after=False)
     connection.close()
     settle()
-    assert empty.listing() == before
+    assert empty.list_files() == before
 
 
 @pytest.fixture
-def little_room() -> Iterator[None]:
-    """No file may exceed 200 kB: writing more is a system error, as on a full disk."""
+def limited_space() -> Iterator[None]:
+    """Limit files to 200 kB: writing more is a system error, as on a full disk."""
     before, usual = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, before[1]))
     yield
@@ -485,31 +496,31 @@ def little_room() -> Iterator[None]:
     signal.signal(signal.SIGXFSZ, usual)
 
 
-def test_full_disk_leaves_nothing_half_done(world, empty, request):
-    request.getfixturevalue("little_room")
+def test_full_disk_leaves_no_partial_files(backup, empty, request):
+    request.getfixturevalue("limited_space")
     big = empty.folder.parent / "copy"
-    more = [world.installation.folder / "uploads/1" / name for name in ("002", "003")]
+    more = [backup.installation.folder / "uploads/1" / name for name in ("002", "003")]
     for path in more:
         path.write_bytes(os.urandom(150_000))
-    with world.installation.django(), pytest.raises(Unavailable, match=os.strerror(errno.EFBIG)):
+    with backup.installation.django(), pytest.raises(Unavailable, match=os.strerror(errno.EFBIG)):
         make_backup(target=big)
     for path in more:
         path.unlink()
     assert not big.exists()
     assert not list(big.parent.glob(".copy*"))
     with pytest.raises(Unavailable, match="nothing was changed"):
-        restore_backup(path=world.file)
+        restore_backup(path=backup.file)
     assert is_empty()
-    assert empty.listing() == []
+    assert empty.list_files() == []
 
 
 # ---- the commands ----------------------------------------------------------------------------------------------
 
 
-def test_commands(world, empty, tmp_path, capsys):
+def test_commands(backup, empty, tmp_path, capsys):
     import json
 
-    with world.installation.django():
+    with backup.installation.django():
         file = tmp_path / "b.zip"
         call_command("backup", str(file), "--json")
         made = json.loads(capsys.readouterr().out)
@@ -521,7 +532,7 @@ def test_commands(world, empty, tmp_path, capsys):
         with pytest.raises(CommandError, match="does not exist"):
             call_command("backup", str(tmp_path / "no/b.zip"))
         assert sorted(path.name for path in tmp_path.iterdir()) == ["b.zip", "target"]
-    assert made["rows"] == world.made.rows
+    assert made["rows"] == backup.made.rows
     out = StringIO()
     call_command("restore", str(file), "--check", stdout=out)
     assert "complete: made" in out.getvalue()
@@ -532,16 +543,16 @@ def test_commands(world, empty, tmp_path, capsys):
     assert done["runs"] == {"returned": 1, "failed": 0, "cancelled": 0}
 
 
-def test_backup_works_through_a_pipe(world, empty, tmp_path, monkeypatch, capsysbinary):
+def test_backup_works_through_a_pipe(backup, empty, tmp_path, monkeypatch, capsysbinary):
     """`backup - | restore -`"""
     import io
     import sys
 
-    with world.installation.django():
+    with backup.installation.django():
         call_command("backup", "-")
-        said = capsysbinary.readouterr()
-    assert said.out[:2] == b"PK"
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(said.out)))
+        output = capsysbinary.readouterr().out
+    assert output[:2] == b"PK"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(output)))
     call_command("restore", "-", stdout=StringIO())
-    same_as(world)
+    assert_restored(backup)
     assert not list(empty.folder.glob(".restore-*"))

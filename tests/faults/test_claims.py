@@ -1,6 +1,6 @@
-"""People who do everything at once, in separate processes with jumping clocks, on both databases: every slot is used
-once, every acknowledged answer is stored as intended, no person sees a database error.
-tests/annotation/services/test_judging_rows.py measures concurrency without such disorder."""
+"""Annotators who do everything at once, in separate processes with jumping clocks, on both databases: every slot is
+used once, every acknowledged answer is stored as intended, and no annotator sees a database error.
+tests/annotation/services/test_judging_rows.py tests concurrency without such disorder."""
 
 from __future__ import annotations
 
@@ -30,55 +30,57 @@ from evalapp.ops.ports import wait_until
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
 
-from .claims_storm import verdict
+from .claims_storm import choose_verdict
 from .stack import ROOT, Stack
 
-#: `make soak`: multiplier of the number of acts.
+#: Multiplier of the number of actions, for `make soak`.
 TIMES = max(1, int(os.environ.get("SOAK", "0")) // 50)
 STORM = Path(__file__).with_name("claims_storm.py")
 OVERLAP, ITEMS, PEOPLE = 3, 40, 8
 
 
-def storm(stack: Stack, campaign: Campaign, names: list[str], processes: int, acts: int) -> list[dict[str, Any]]:
+def run_processes(
+    stack: Stack, campaign: Campaign, names: list[str], processes: int, acts: int
+) -> list[dict[str, Any]]:
     env = {**stack.env, "PYTHONPATH": str(ROOT)}
-    running = [
+    running_processes = [
         subprocess.Popen(
             [sys.executable, str(STORM), str(campaign.pk), str(acts), str(seed), *names[seed::processes]],
             env=env, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
         for seed in range(processes)
     ]  # fmt: skip
-    found = []
-    for process in running:
+    reports = []
+    for process in running_processes:
         out, err = process.communicate(timeout=120 + acts)
         assert process.returncode == 0, err[-3000:]
-        found.append(json.loads(out.splitlines()[-1]))
-    return found
+        reports.append(json.loads(out.splitlines()[-1]))
+    return reports
 
 
-def finish(campaign: Campaign, users: list[User], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Everybody judges the rest undisturbed, after every lease of the storm has expired."""
-    sent, true = {}, timezone.now
-    monkeypatch.setattr("django.utils.timezone.now", lambda: true() + timedelta(days=500))
+def judge_rest(campaign: Campaign, users: list[User], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Let all annotators judge the remaining units undisturbed, after all leases have expired."""
+    sent, original = {}, timezone.now
+    monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(days=500))
     for user in users:
         shown = next_assignment(user=user, campaign_id=campaign.pk).shown
         while shown is not None:
-            number = uuid4()
-            sent[number.hex] = shown.public
-            answer = {"pairwise-quality": verdict(shown)}
-            done = submit_answer(user=user, public=shown.public, submission=number, answer=answer, then="next")
+            submission = uuid4()
+            sent[submission.hex] = shown.public
+            answer = {"pairwise-quality": choose_verdict(shown)}
+            done = submit_answer(user=user, public=shown.public, submission=submission, answer=answer, then="next")
             shown = done.next
     return sent
 
 
 def check_slots(campaign: Campaign) -> None:
-    """A taken slot is assigned to exactly one person, and vice versa."""
-    held = Assignment.objects.filter(campaign=campaign, slot__isnull=False)
-    assert not held.exclude(state__in=["open", "submitted"]).exists()
-    slots = list(held.values_list("slot", flat=True))
+    """Every taken slot has exactly one assignment, and vice versa."""
+    assignments = Assignment.objects.filter(campaign=campaign, slot__isnull=False)
+    assert not assignments.exclude(state__in=["open", "submitted"]).exists()
+    slots = list(assignments.values_list("slot", flat=True))
     assert len(slots) == len(set(slots))
     taken = set(Slot.objects.filter(campaign=campaign, state="taken").values_list("pk", flat=True))
-    assert set(slots) == taken, "a slot was lost, or is held without being taken"
+    assert set(slots) == taken, "a slot was lost, or is assigned without being taken"
 
 
 def check_answers(campaign: Campaign, sent: dict[str, str]) -> None:
@@ -88,7 +90,7 @@ def check_answers(campaign: Campaign, sent: dict[str, str]) -> None:
     versions: dict[int, list[int]] = {}
     for row in rows.order_by("version"):
         versions.setdefault(row.assignment_id, []).append(row.version)
-    assert all(found == list(range(1, len(found) + 1)) for found in versions.values())
+    assert all(numbers == list(range(1, len(numbers) + 1)) for numbers in versions.values())
     current = Counter(rows.filter(current=True).values_list("assignment", flat=True))
     assert set(current) == set(versions)
     assert set(current.values()) <= {1}
@@ -101,24 +103,25 @@ def check_overlap(campaign: Campaign) -> None:
     counts = Judgement.objects.filter(campaign=campaign, current=True, extra=False)
     comparisons = Comparison.objects.filter(project=campaign.project).select_related("output_a", "output_b")
     assert counts.count() == comparisons.count() == campaign.unit_count * OVERLAP
-    turned = [row.pk for row in comparisons if (row.verdict == "a") != (row.output_a.text < row.output_b.text)]
-    assert turned == [], "a verdict was stored with its sides exchanged"
+    swapped = [row.pk for row in comparisons if (row.verdict == "a") != (row.output_a.text < row.output_b.text)]
+    assert swapped == [], "a verdict was stored with swapped sides"
 
 
-def weather(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, processes: int, acts: int) -> None:
+def check_storm(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, processes: int, acts: int) -> None:
     cast = make_cast()
     users = [person(f"judge{k:02d}") for k in range(PEOPLE)]
     for user in users:
         join(cast.project, user, "annotator")
     campaign = open_for(cast, "pairwise", items=ITEMS * TIMES, overlap=OVERLAP)
-    found = storm(stack, campaign, [user.username for user in users], processes, acts * TIMES)
-    assert [error for one in found for error in one["errors"]] == []
-    slowest = max(one["slowest"] for one in found)
-    print(f"slowest act: {slowest:.2f} s; acts:", dict(sum((Counter(one["seen"]) for one in found), Counter())))
+    reports = run_processes(stack, campaign, [user.username for user in users], processes, acts * TIMES)
+    assert [error for report in reports for error in report["errors"]] == []
+    slowest = max(report["slowest"] for report in reports)
+    counts = sum((Counter(report["seen"]) for report in reports), Counter())
+    print(f"slowest action: {slowest:.2f} s; actions:", dict(counts))
     check_slots(campaign)
-    sent = {number: public for one in found for number, public in one["sent"].items()}
+    sent = {number: public for report in reports for number, public in report["sent"].items()}
     check_answers(campaign, sent)
-    sent |= finish(campaign, users, monkeypatch)
+    sent |= judge_rest(campaign, users, monkeypatch)
     check_slots(campaign)
     check_answers(campaign, sent)
     check_overlap(campaign)
@@ -127,24 +130,24 @@ def weather(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, processes: int, ac
 @pytest.mark.slow
 @pytest.mark.server("postgres")
 @pytest.mark.promise("overlap", "submission", "late", "draft")
-def test_a_storm_on_postgres(postgres_stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    weather(postgres_stack, monkeypatch, processes=2, acts=300)
+def test_concurrent_annotators_on_postgres(postgres_stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_storm(postgres_stack, monkeypatch, processes=2, acts=300)
 
 
 @pytest.mark.slow
 @pytest.mark.promise("overlap", "submission", "late", "draft")
-def test_a_storm_on_sqlite(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    weather(stack, monkeypatch, processes=3, acts=150)
+def test_concurrent_annotators_on_sqlite(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_storm(stack, monkeypatch, processes=3, acts=150)
 
 
 # ---- two tabs of the same person, statement by statement ----------------------------------------------------
 
 
-def wait_for_somebody_who_waits(cursor: Any) -> None:
-    """Waits until another transaction in this database waits for a lock."""
+def wait_until_another_transaction_waits(cursor: Any) -> None:
+    """Wait until another transaction in this database waits for a lock."""
 
     def waits() -> bool:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # otherwise one transaction keeps seeing the same state
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # otherwise a transaction sees the same state each time
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
         )
@@ -158,25 +161,24 @@ def wait_for_somebody_who_waits(cursor: Any) -> None:
 def test_draft_and_another_act_after_the_lease_use_one_slot(
     postgres_db: str, monkeypatch: pytest.MonkeyPatch, meanwhile: str
 ) -> None:
-    """A laptop wakes up: its page saves the draft and, at the same moment, sends the answer or requests the next
-    unit."""
+    """A laptop wakes up: its page saves the draft and at the same time sends the answer or requests the next unit."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
-    true = timezone.now
-    monkeypatch.setattr("django.utils.timezone.now", lambda: true() + timedelta(minutes=40))
+    original = timezone.now
+    monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(minutes=40))
     assert return_expired_slots() == 1
     answer = {"user": cast.annotator, "public": shown.public, "submission": uuid4(), "answer": {"likert-quality": 3}}
     acts: dict[str, Callable[[], Any]] = {
         "answer": lambda: submit_answer(**answer),
         "next": lambda: next_assignment(user=cast.annotator, campaign_id=campaign.pk),
     }
-    found: list[Any] = []
+    results: list[Any] = []
 
     def other_tab() -> None:
         try:
-            found.append(acts[meanwhile]())
+            results.append(acts[meanwhile]())
         finally:
             connection.close()
 
@@ -186,16 +188,16 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
     def take_slowly(cursor: Any, unit: int) -> int | None:
         slot = take(cursor, unit)
         tab.start()
-        tab.join(0.5)  # the other tab is in the middle of its act, or waits for this one
+        tab.join(0.5)  # the other tab is in the middle of its action, or waits for this one
         return slot
 
     monkeypatch.setattr(judging_acts, "take_free_slot", take_slowly)
     assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
     tab.join()
-    assert len(found) == 1
+    assert len(results) == 1
     check_slots(campaign)
     if meanwhile == "answer":
-        assert (found[0].extra, Slot.objects.filter(state="taken").count()) == (False, 1)
+        assert (results[0].extra, Slot.objects.filter(state="taken").count()) == (False, 1)
 
 
 @pytest.mark.server("postgres")
@@ -203,23 +205,23 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
 def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     postgres_db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three at once: one tab's draft reclaims the slot, the other tab's answer - which had read the assignment while
-    its lease was expired - keeps that slot, and a server with its clock ahead releases overdue slots."""
+    """Three at once: the draft of one tab reclaims the slot, the answer of the other tab, which had read the assignment
+    while its lease was expired, keeps that slot, and a server whose clock is ahead releases expired slots."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
     shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
-    true = timezone.now
-    later = lambda minutes: lambda: true() + timedelta(minutes=minutes)  # noqa: E731
+    original = timezone.now
+    later = lambda minutes: lambda: original() + timedelta(minutes=minutes)  # noqa: E731
     monkeypatch.setattr("django.utils.timezone.now", later(40))
     assert return_expired_slots() == 1
     answers: list[Any] = []
-    taken_back: list[int] = []
+    released: list[int] = []
 
-    def in_a_thread(act: Callable[[], Any], found: list[Any]) -> threading.Thread:
+    def start_thread(act: Callable[[], Any], results: list[Any]) -> threading.Thread:
         def run() -> None:
             try:
-                found.append(act())
+                results.append(act())
             finally:
                 connection.close()
 
@@ -230,8 +232,8 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     store = judging_later._store_late
 
     def store_slowly(*args: Any) -> Any:
-        ahead = true() + timedelta(days=400)
-        in_a_thread(lambda: return_expired_slots(now=ahead), taken_back).join()
+        ahead = original() + timedelta(days=400)
+        start_thread(lambda: return_expired_slots(now=ahead), released).join()
         return store(*args)
 
     monkeypatch.setattr(judging_later, "_store_late", store_slowly)
@@ -240,12 +242,12 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     tabs: list[threading.Thread] = []
 
     def take_slowly(cursor: Any, unit: int) -> int | None:
-        tabs.append(in_a_thread(lambda: submit_answer(**answer), answers))
-        wait_for_somebody_who_waits(cursor)  # it has read the assignment, and waits for the member's row
+        tabs.append(start_thread(lambda: submit_answer(**answer), answers))
+        wait_until_another_transaction_waits(cursor)  # it has read the assignment and waits for the row of the member
         return take(cursor, unit)
 
     monkeypatch.setattr(judging_acts, "take_free_slot", take_slowly)
     assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
     tabs[0].join()
     check_slots(campaign)
-    assert (len(answers), answers[0].extra, taken_back) == (1, False, [0])
+    assert (len(answers), answers[0].extra, released) == (1, False, [0])

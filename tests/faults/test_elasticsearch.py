@@ -1,5 +1,6 @@
-"""The search server is cut off, falls silent, returns, loses an index: candidates and writing continue at once with one
-line about it, the outbox catches up, `reindex` and `doctor` repair the rest, and the answers are the same afterwards.
+"""The search server is disconnected, stops responding, returns, or loses an index: candidates and writing continue
+without delay and with a one-line notice, the outbox catches up, `doctor` reports the rest and `reindex` repairs it, and
+the candidates are the same afterwards.
 
 The suite's Elasticsearch is shared and takes half a minute to start, so these tests close and open the connection to
 it. tests/retrieval/index/test_elastic_restart.py really stops and starts a server.
@@ -26,7 +27,7 @@ from retrieval.pipelines.elastic import catch_up
 from retrieval.services import elastic, handles
 from retrieval.services.corpora import add_file, delete_corpus
 from retrieval.services.doctoring import checks, server_checks
-from tests.faults.asking import BUSY, get_page, measure
+from tests.faults.timed_requests import BUSY_MACHINE_SECONDS, get_page, time_call
 from tests.retrieval.corpora import as_jsonl, execute, incoming, make_corpus
 from tests.writing import CORPUS, Desk, fill_ports, open_desk, replace_hooks, send, start_writing
 
@@ -36,13 +37,13 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.promise("index"),
 ]
-PAIRS = [("Hello there? Yes?", f"Reply {n}.") for n in range(40)] + [("Nobody asked.", "Silence.")]
+PAIRS = [("Hello there? Yes?", f"Reply {n}.") for n in range(40)] + [("No question.", "Silence.")]
 MORE = [("Hello again? Yes?", "Another reply.")]
-AT_ONCE = 3.0 + BUSY
+WITHOUT_DELAY = 3.0 + BUSY_MACHINE_SECONDS
 
 
-class Way:
-    """A relay to the server: `open`, `closed` (connections are refused), `silent` (accepted, never answered)."""
+class Relay:
+    """A relay to the server. `close` refuses connections; `silent`: connections are accepted, but never answered."""
 
     def __init__(self, target: str) -> None:
         host, _, port = target.removeprefix("http://").partition(":")
@@ -76,7 +77,7 @@ class Way:
             sink.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Refuses new connections and cuts open ones, in the middle of any transfer."""
+        """Refuse new connections and cut open ones, even during a transfer."""
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -92,28 +93,28 @@ class Way:
 
 
 @pytest.fixture
-def way(elasticsearch_url: str) -> Iterator[Way]:
-    made = Way(elasticsearch_url)
-    yield made
-    made.close()
+def relay(elasticsearch_url: str) -> Iterator[Relay]:
+    relay = Relay(elasticsearch_url)
+    yield relay
+    relay.close()
 
 
 @pytest.fixture
-def corpus(cast, way, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
+def corpus(cast, relay, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.CORPORA_DIR = tmp_path / "corpora"
-    settings.ELASTICSEARCH_URL = way.url
+    settings.ELASTICSEARCH_URL = relay.url
     settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
     replace_hooks(monkeypatch, candidates="retrieval.services.candidates:candidates_for")
-    made = make_corpus(cast.project, CORPUS, PAIRS)
-    assert made.elastic_revision == 1
-    yield made
-    way.silent = False
-    way.close()
-    way.open()
+    corpus = make_corpus(cast.project, CORPUS, PAIRS)
+    assert corpus.elastic_revision == 1
+    yield corpus
+    relay.silent = False
+    relay.close()
+    relay.open()
     handles.forget()
-    delete_corpus(corpus=made, user=None)
+    delete_corpus(corpus=corpus, user=None)
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["deletions"] == 1
     handles.forget()
@@ -124,50 +125,50 @@ def desk(cast, corpus) -> Desk:
     return open_desk(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
 
 
-def list_candidates(cast: Any, desk: Desk, *, away: bool = False) -> tuple[list[str], str]:
-    """The texts of the candidate list, and its whole text; while the server is down, it comes at once."""
-    answer = get_page(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
-    assert (answer.status, not away or answer.seconds < AT_ONCE) == (200, True), answer.seconds
-    return [f"Reply {n}." for n in range(40) if f"Reply {n}.<" in answer.text], answer.text
+def list_candidates(cast: Any, desk: Desk, *, server_is_down: bool = False) -> tuple[list[str], str]:
+    """Return the candidates and the text of the page, which appears without delay while the server is down."""
+    page = get_page(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
+    assert (page.status, not server_is_down or page.seconds < WITHOUT_DELAY) == (200, True), page.seconds
+    return [f"Reply {n}." for n in range(40) if f"Reply {n}.<" in page.text], page.text
 
 
-def doctor() -> str:
-    """The report of `manage.py doctor` on corpora and the server; the full report needs tables made by migrations."""
+def run_doctor() -> str:
+    """Return the report of `manage.py doctor` on corpora and the server; the full report needs migrated tables."""
     return "\n".join(f"{check.state} {check.found} -> {check.way_out}" for check in [*server_checks(), *checks()])
 
 
-@pytest.mark.parametrize("how", ["closed", "silent"])
-def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, desk, way, how, settings):
+@pytest.mark.parametrize("state", ["closed", "silent"])
+def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, desk, relay, state, settings):
     before, text = list_candidates(cast, desk)
     assert len(before) == 10
     assert "the built-in index answers" not in text
-    if how == "closed":
-        way.close()
+    if state == "closed":
+        relay.close()
     else:
-        way.silent = True
+        relay.silent = True
         settings.ELASTICSEARCH_TIMEOUT = 2  # as usual
         handles.forget()
-    during, text = list_candidates(cast, desk, away=True)
-    assert during == before  # the embedded index gives the same list
+    during, text = list_candidates(cast, desk, server_is_down=True)
+    assert during == before  # the built-in index gives the same list
     assert text.count("the built-in index answers") == 1
-    assert list_candidates(cast, desk, away=True)[0] == before
+    assert list_candidates(cast, desk, server_is_down=True)[0] == before
     client = Client()
     client.force_login(cast.annotator)
-    began = time.monotonic()
+    started = time.monotonic()
     page = client.get(reverse("annotation:write-one", args=[desk.campaign.pk, desk.public]))
-    assert (page.status_code, time.monotonic() - began < AT_ONCE) == (200, True)
+    assert (page.status_code, time.monotonic() - started < WITHOUT_DELAY) == (200, True)
     assert send(cast.annotator, desk, "A good reply of my own.") is not None
     assert WritingAttempt.objects.count() == 1
-    found, seconds = measure(doctor)
-    assert ("missing" in found, seconds < 2 * AT_ONCE) == (True, True), seconds
+    report, seconds = time_call(run_doctor)
+    assert ("missing" in report, seconds < 2 * WITHOUT_DELAY) == (True, True), seconds
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(MORE)), send=False)
-    if how == "silent":
-        return  # loading waits a minute before it gives up; that delays a worker, not a person
+    if state == "silent":
+        return  # loading waits for a minute, which delays only a worker
     run = execute(corpus)
     assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "is told later")
     assert OutboxRow.objects.get().attempts == 1
-    assert "1 changes Elasticsearch was not told" in doctor()
-    way.open()
+    assert "1 changes Elasticsearch was not told" in run_doctor()
+    relay.open()
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["loads"] == 1
     assert execute(corpus).state == Run.State.SUCCEEDED
@@ -181,10 +182,10 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
 def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     before, _ = list_candidates(cast, desk)
     elastic.drop(elastic.name_of(corpus))
-    during, text = list_candidates(cast, desk, away=True)
+    during, text = list_candidates(cast, desk, server_is_down=True)
     assert during == before
     assert "the built-in index answers" in text
-    report = doctor()
+    report = run_doctor()
     assert f"reindex alpha --corpus {CORPUS}" in report
     call_command("reindex", "alpha", "--corpus", CORPUS, "--here", verbosity=0)
     handles.forget()

@@ -1,4 +1,4 @@
-"""The installation that the other tests break: it starts, parts of it die, and it starts again."""
+"""The installation used by the other tests starts, loses parts, and starts again."""
 
 from __future__ import annotations
 

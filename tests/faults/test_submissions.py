@@ -1,5 +1,5 @@
-"""Answers in transit while the web process dies and restarts, and while another process locks the database:
-acknowledged answers are stored, repeated ones are stored once, and drafts are unchanged."""
+"""Answers are sent while the web process dies and restarts, and while another process locks the database: acknowledged
+answers are stored, repeated ones are stored once, and drafts are unchanged."""
 
 from __future__ import annotations
 
@@ -26,30 +26,30 @@ from tests.cast import make_cast
 from .stack import Stack
 
 ITEMS, KILLS = 40, 2
-#: Refused, no answer in time, or cut: before its first byte, or in the middle, which is not a system error.
+#: Errors of a request without response: refused, timed out, or cut before or during the response.
 LOST = OSError, http.client.HTTPException
 
 
 @dataclass
-class Program:
-    """A client as patient as the page's outbox: unanswered requests are sent again unchanged."""
+class PatientClient:
+    """A client that resends unanswered requests unchanged, like the outbox of the page."""
 
     url: str
     secret: str
-    patience: float = 1.0
-    lost: int = 0  # calls that ended without an answer
+    timeout: float = 1.0
+    lost: int = 0  # requests without response
 
-    def call(self, method: str, path: str, body: Any = None, patience: float | None = None) -> tuple[int, Any]:
+    def call(self, method: str, path: str, body: Any = None, timeout: float | None = None) -> tuple[int, Any]:
         headers = {"Authorization": f"Bearer {self.secret}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(f"{self.url}/api/v1/{path}", data=data, headers=headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=patience or self.patience) as answer:
-                return answer.status, json.loads(answer.read() or b"null")
+            with urllib.request.urlopen(request, timeout=timeout or self.timeout) as response:
+                return response.status, json.loads(response.read() or b"null")
         except urllib.error.HTTPError as error:
             return error.code, json.loads(error.read() or b"null")
 
-    def insist(self, method: str, path: str, body: Any = None) -> Any:
+    def call_until_answered(self, method: str, path: str, body: Any = None) -> Any:
         for _ in range(200):
             try:
                 status, answer = self.call(method, path, body)
@@ -61,12 +61,12 @@ class Program:
         raise AssertionError(f"no answer to {method} {path}")
 
 
-def judge(program: Program, shown: Any, acknowledged: list[dict[str, Any]], errors: list[str]) -> None:
-    """Judges all remaining units, one after the other."""
+def judge(client: PatientClient, shown: Any, acknowledged: list[dict[str, Any]], errors: list[str]) -> None:
+    """Judge all remaining units."""
     try:
         while shown is not None:
             body = {"submission": str(uuid4()), "answer": {"likert-quality": 1 + len(acknowledged) % 5}, "next": True}
-            answer = program.insist("POST", f"assignments/{shown['id']}/submit/", body)
+            answer = client.call_until_answered("POST", f"assignments/{shown['id']}/submit/", body)
             assert (answer["id"], answer["version"]) == (shown["id"], 1)
             acknowledged.append(body)
             shown = answer["next"]
@@ -77,53 +77,53 @@ def judge(program: Program, shown: Any, acknowledged: list[dict[str, Any]], erro
 @pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.promise("draft", "submission")
-def test_web_process_is_killed_between_draft_and_answer_and_among_answers(stack: Stack) -> None:
+def test_web_process_is_killed_between_draft_and_answer_and_between_answers(stack: Stack) -> None:
     cast = make_cast()
     campaign = open_for(cast, items=ITEMS, systems=("sys-a",))
     _, secret = create_token(user=cast.annotator, name="pages", scopes=["annotate"])
-    program = Program(stack.url, secret)
+    client = PatientClient(stack.url, secret)
 
     stack.start("web")
-    shown = program.insist("POST", f"campaigns/{campaign.pk}/next/")
+    shown = client.call_until_answered("POST", f"campaigns/{campaign.pk}/next/")
     path = f"assignments/{shown['id']}/"
     draft = {"answer": {"likert-quality": 2}, "note": "half a thought"}
-    assert program.insist("PATCH", path, {"version": 0, "draft": draft})["draft_version"] == 1
+    assert client.call_until_answered("PATCH", path, {"version": 0, "draft": draft})["draft_version"] == 1
 
     stack.kill("web")
     with pytest.raises(LOST):
-        program.call("PATCH", path, {"version": 1, "draft": {**draft, "note": "typed while it was away"}})
+        client.call("PATCH", path, {"version": 1, "draft": {**draft, "note": "typed during the outage"}})
     stack.start("web")
-    again = program.insist("POST", f"campaigns/{campaign.pk}/next/")
+    again = client.call_until_answered("POST", f"campaigns/{campaign.pk}/next/")
     assert (again["id"], again["draft"]["answer"]) == (shown["id"], {"likert-quality": 2})
-    # A request sent to the dead process may have waited in the socket; then both versions are reported.
-    assert again["draft"]["note"] in ("half a thought", "typed while it was away")
+    # A request sent to the dead process may have waited in the socket; then the draft has two versions.
+    assert again["draft"]["note"] in ("half a thought", "typed during the outage")
     body = {"version": 1, "draft": {**draft, "note": "the whole thought"}}
-    status, answer = program.call("PATCH", path, body, patience=60)
+    status, answer = client.call("PATCH", path, body, timeout=60)
     assert (status, answer.get("stored", {}).get("version")) in ((200, None), (409, 2))
 
     acknowledged: list[dict[str, Any]] = []
     errors: list[str] = []
-    person = threading.Thread(target=judge, args=(program, again, acknowledged, errors))
-    person.start()
-    drawn = random.Random(7)
+    annotator = threading.Thread(target=judge, args=(client, again, acknowledged, errors))
+    annotator.start()
+    rng = random.Random(7)
     for _ in range(KILLS):
-        person.join(drawn.uniform(0.05, 0.3))
+        annotator.join(rng.uniform(0.05, 0.3))
         stack.kill("web")
         stack.start("web")
-    person.join(300)
+    annotator.join(300)
     assert errors == []
-    assert program.lost >= 1
+    assert client.lost >= 1
     rows = Judgement.objects.filter(campaign=campaign).order_by("created_at")
     sent = [(UUID(body["submission"]), body["answer"]) for body in acknowledged]
     assert list(rows.values_list("submission", "answer")) == sent
     assert len(sent) == Rating.objects.count() == CampaignMember.objects.get().done == ITEMS
     assert Slot.objects.filter(state="taken").count() == Assignment.objects.filter(slot__isnull=False).count() == ITEMS
-    assert program.call("POST", f"campaigns/{campaign.pk}/next/", patience=60)[0] == 204
+    assert client.call("POST", f"campaigns/{campaign.pk}/next/", timeout=60)[0] == 204
 
 
 @pytest.mark.promise("submission", "draft")
 def test_database_file_is_locked_for_too_long(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A writer that does not end, such as a large import on a slow disk: waiting requests are asked to try again, and
+    """A writer that does not end, such as a large import on a slow disk: waiting requests get a `Retry-After`, and
     repeated answers are stored once."""
     cast = make_cast()
     campaign = open_for(cast, systems=("sys-a",))

@@ -1,5 +1,5 @@
-"""`manage.py up` under faults: a killed part comes back and works; TERM lets a request finish and returns a run to the
-queue at no cost; Ctrl-C leaves no process behind. test_up of the command covers killing `up` itself."""
+"""`manage.py up` under faults: killed parts are restarted and work; TERM lets a request finish and returns a run to the
+queue without costing an attempt; Ctrl-C leaves no process behind. test_up of the command covers killing `up` itself."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WEB, READY = r"open http://127\.0\.0\.1:\d+", r"{} +\| .*ready"
 
 
 class SlowRequest:
-    """A change of the project that is in flight until the last bytes of its body are sent."""
+    """A change of the project that is in progress until the last bytes of its body are sent."""
 
     def __init__(self, url: str, slug: str, token: str, name: str) -> None:
         self.body = json.dumps({"name": name}).encode()
@@ -58,8 +58,8 @@ class SlowRequest:
             return int(self.answer.readline().split()[1])
 
 
-def many_texts(project: Project) -> None:
-    """Enough texts that scoring them by letters takes ten seconds."""
+def make_many_texts(project: Project) -> None:
+    """Create so many texts that scoring them with chrF takes ten seconds."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdefgh", k=5)) for _ in range(4000)]
     original = ReferenceSet.objects.create(project=project, name="original")
@@ -79,9 +79,9 @@ def read_run(run: Run) -> Run:
     return Run.objects.get(pk=run.pk)
 
 
-def living() -> dict[tuple[int, str], int]:
-    """Every process of this machine, by number and start time, with its parent's number."""
-    found = {}
+def list_processes() -> dict[tuple[int, str], int]:
+    """Return (id, start time) of all processes on this machine, with the id of the parent."""
+    processes = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -89,28 +89,28 @@ def living() -> dict[tuple[int, str], int]:
             except OSError:
                 continue
             if words[0] not in "ZX":
-                found[int(entry.name), words[19]] = int(words[1])
-    return found
+                processes[int(entry.name), words[19]] = int(words[1])
+    return processes
 
 
 def list_family(pid: int) -> set[tuple[int, str]]:
-    """A process and all its descendants."""
-    everyone, found = living(), {pid}
-    while more := {child for (child, _), parent in everyone.items() if parent in found} - found:
-        found |= more
-    return {known for known in everyone if known[0] in found}
+    """Return a process and all its descendants."""
+    processes, members = list_processes(), {pid}
+    while children := {child for (child, _), parent in processes.items() if parent in members} - members:
+        members |= children
+    return {process for process in processes if process[0] in members}
 
 
 def list_survivors(family: set[tuple[int, str]]) -> set[int]:
-    """Surviving members, and groups they led that still have members."""
-    return {pid for pid, _ in family & living().keys()} | {pid for pid, _ in family if group_alive(pid)}
+    """Return the members that still exist, and the process groups of members that are not empty."""
+    return {pid for pid, _ in family & list_processes().keys()} | {pid for pid, _ in family if group_alive(pid)}
 
 
 @pytest.fixture
 def project(stack: Stack) -> Project:
-    made = make_cast().project
-    many_texts(made)
-    return made
+    project = make_cast().project
+    make_many_texts(project)
+    return project
 
 
 def test_parts_killed_drained_restarted_and_interrupted(stack, project):
@@ -131,7 +131,7 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
         assert not set(up.children().values()) & set(first.values())
         assert up.get("/health/live")[0] == 200
 
-        # The new ones work; then TERM, with a run and a request in progress.
+        # The new processes work; then TERM, with a run and a request in progress.
         run = apply_evaluator(project=project, evaluator="chrf")
         wait_until(lambda: read_run(run).state == Run.State.RUNNING, LONG)
         token = create_token(user=project.memberships.get(role="owner").user, name="t", scopes=list(SCOPES))[1]
@@ -139,7 +139,7 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
             assert SlowRequest(f"http://127.0.0.1:{up.port}", project.slug, token, f"Name {number}").finish() == 200
         request = SlowRequest(f"http://127.0.0.1:{up.port}", project.slug, token, "Finished in time")
         family = list_family(up.process.pid)
-        assert len(family) > len(NAMES) + 4  # and itself, the watchdog, processes of web and workers
+        assert len(family) > len(NAMES) + 4  # also `up` itself, the watchdog, and the processes of web and workers
         up.process.send_signal(signal.SIGTERM)
         up.until("ending beat")
         time.sleep(0.5)
@@ -149,13 +149,13 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
     finally:
         up.end()
     assert Project.objects.get(pk=project.pk).name == "Finished in time"
-    found = read_run(run)
-    assert (found.state, found.attempt) == (Run.State.QUEUED, 0)
+    returned = read_run(run)
+    assert (returned.state, returned.attempt) == (Run.State.QUEUED, 0)
     assert [line.text for line in RunLog.objects.filter(run=run, text__contains="back to the queue")] == [
         "The worker was shut down; the run goes back to the queue."
     ]
 
-    # After a restart it does the remaining work, and Ctrl-C ends all.
+    # After a restart the run continues, and Ctrl-C ends all processes.
     again = Up(stack.folder)
     try:
         again.until(READY.format("cpu"), LONG)

@@ -1,5 +1,5 @@
-"""From a corpus to the table of enhanced metrics, using only commands and files: load, corpus, train, annotate, score,
-meta. The encoder is tiny and trained for one epoch: the test covers the path, not the figures."""
+"""From a corpus to the table of enhanced metrics, using only commands and files: load, corpus, train, annotate, score
+and meta. The encoder is tiny and trained for one epoch: the test covers the path, not the figures."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 
 def write_folder(folder: Path, dataset: Dataset) -> None:
-    """The dataset as an interchange folder."""
+    """Write the dataset as an interchange folder."""
     folder.mkdir()
     aspects = [{"name": "overall", "min": 1, "max": 5}]
-    head = {
+    description = {
         "name": "Flow",
         "task": "dialogue",
         "lang": "en",
@@ -32,7 +32,7 @@ def write_folder(folder: Path, dataset: Dataset) -> None:
         "source": "",
         "notes": "",
     }
-    (folder / "dataset.json").write_text(json.dumps(head), encoding="utf-8")
+    (folder / "dataset.json").write_text(json.dumps(description), encoding="utf-8")
     write_rows(
         folder / "items.jsonl",
         [
@@ -72,9 +72,20 @@ def test_from_corpus_to_enhanced_metrics(tmp_path, settings) -> None:
     assert added["state"] == "succeeded"
 
     options = {"metric": "token-f1", "epochs": 1, "combinations": 4, "heads": 2, "foreign": 4}
-    given = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
+    option_words = [word for name, value in options.items() for word in ("--set", f"{name}={value}")]
     trained = command(
-        "train", "ream", "--project", "flow", "--encoder", encoder, "--folds", "2", "--name", "judge", "--here", *given
+        "train",
+        "ream",
+        "--project",
+        "flow",
+        "--encoder",
+        encoder,
+        "--folds",
+        "2",
+        "--name",
+        "judge",
+        "--here",
+        *option_words,
     )
     assert trained["evaluator"] == "judge"
 
@@ -98,7 +109,7 @@ def test_from_corpus_to_enhanced_metrics(tmp_path, settings) -> None:
     table = command("meta", "flow", "--references", *names[1:])
     (row,) = table["rows"]
     assert row["n"] == 72
-    assert [of["origin"] for of in table["sets"]][-1] == "chosen by judge for token-f1 from the corpus talk"
+    assert [entry["origin"] for entry in table["sets"]][-1] == "chosen by judge for token-f1 from the corpus talk"
     assert {(d["a"], d["b"]) for d in row["differences"]} == {
         ("better-random", "better-raw"), ("better", "better-raw"), ("better", "better-random"),
     }  # fmt: skip

@@ -25,86 +25,88 @@ NASTY = (
     "../../etc/passwd", "%F0%9F", "ä" * 3000, "{{7*7}}", "<script>alert(1)</script>", "W10", "WzAsMV0", "WzAsIngiXQ",
     "WzAsbnVsbF0", "WzAse31d", "W1tb" * 700,
 )  # fmt: skip
-#: Values that each page gets for each parameter it reads; several pages that share a parameter get all values together.
-EACH = 3
-#: Parameters of pages with tables.
-SHAPES = (AgreementQuery, AspectsQuery, EnhancedQuery, EvaluatorsQuery, SlicesQuery)
-OF_TABLES = sorted({field.name for shape in SHAPES for field in fields(shape)})
+#: Number of values tried on each page for each parameter it reads; all pages with a parameter together get all values.
+VALUES_PER_PAGE = 3
+#: The parameters of pages with leaderboards.
+QUERIES = (AgreementQuery, AspectsQuery, EnhancedQuery, EvaluatorsQuery, SlicesQuery)
+LEADERBOARD_PARAMETERS = sorted({field.name for query in QUERIES for field in fields(query)})
 
 
 @pytest.fixture
-def reads(monkeypatch):
-    """`reads(client, path)`: the names of the parameters that the view reads; None if it iterates over all."""
+def find_parameters(monkeypatch):
+    """`find_parameters(client, path)`: the names of the parameters that the view reads; with None if it iterates over
+    all."""
     names = set()
 
-    def noting(method, whole=False):
-        plain = getattr(QueryDict, method)
+    def record(method, iterates=False):
+        original = getattr(QueryDict, method)
 
-        def noted(self, *words, **more):
-            names.add(None if whole else words[0])
-            return plain(self, *words, **more)
+        def recording(self, *args, **kwargs):
+            names.add(None if iterates else args[0])
+            return original(self, *args, **kwargs)
 
-        monkeypatch.setattr(QueryDict, method, noted)
+        monkeypatch.setattr(QueryDict, method, recording)
 
     for method in ("__getitem__", "__contains__", "get", "getlist"):
-        noting(method)
+        record(method)
     for method in ("__iter__", "items", "dict"):
-        noting(method, whole=True)
+        record(method, iterates=True)
 
-    def read(client, path):
+    def find(client, path):
         names.clear()
-        # A request for something unknown may be refused before any parameter is read.
-        for given in ({"nothing-knows-this": "1"}, {}):
-            assert client.get(path, given).status_code < 500, path
-        return names - {"nothing-knows-this"}
+        # A request with an unknown parameter may be rejected before any parameter is read.
+        for params in ({"unknown-parameter": "1"}, {}):
+            assert client.get(path, params).status_code < 500, path
+        return names - {"unknown-parameter"}
 
-    return read
+    return find
 
 
-def combinations(places, *further):
-    """All tried (place, parameter, value) combinations, from the parameters each place reads. `further`: parameters for
-    places that iterate over all."""
-    found_by = {place: {*names, *further} if None in names else names for place, names in places.items()}
-    for name in sorted(set().union(*found_by.values()) - {None}):
-        found = [place for place, names in found_by.items() if name in names]
-        for number in range(max(len(NASTY), EACH * len(found))):
-            yield found[number % len(found)], name, NASTY[(number + number // len(NASTY)) % len(NASTY)]
+def make_requests(pages, *further):
+    """Yield all tried (page, parameter, value) combinations from the parameters that each page reads. `further`:
+    parameters for pages that iterate over all."""
+    pages = {page: {*names, *further} if None in names else names for page, names in pages.items()}
+    for name in sorted(set().union(*pages.values()) - {None}):
+        readers = [page for page, names in pages.items() if name in names]
+        for number in range(max(len(NASTY), VALUES_PER_PAGE * len(readers))):
+            yield readers[number % len(readers)], name, NASTY[(number + number // len(NASTY)) % len(NASTY)]
 
 
 @pytest.fixture
 def clients(cast):
-    found = {None: Client()}
+    clients = {None: Client()}
     for user in (cast.owner, cast.researcher, cast.annotator, cast.viewer, cast.stranger):
-        found[user] = Client(raise_request_exception=False)
-        found[user].force_login(user)
-    return found
+        clients[user] = Client(raise_request_exception=False)
+        clients[user].force_login(user)
+    return clients
 
 
-def test_no_parameter_breaks_a_page(cast, clients, reads):
-    places = {}
-    for pages in make_world(cast).pages.values():
-        user, path = pages[0]
-        place = (clients[user], path.partition("?")[0])
-        places[place] = reads(*place)
-    assert {"cursor", "q", "aspect", "method", "set", "part"} <= set().union(*places.values())
+def test_no_parameter_breaks_a_page(cast, clients, find_parameters):
+    pages = {}
+    for entries in make_world(cast).pages.values():
+        user, path = entries[0]
+        page = (clients[user], path.partition("?")[0])
+        pages[page] = find_parameters(*page)
+    assert {"cursor", "q", "aspect", "method", "set", "part"} <= set().union(*pages.values())
     broken = []
-    for (client, path), parameter, value in combinations(places, *OF_TABLES):
+    for (client, path), parameter, value in make_requests(pages, *LEADERBOARD_PARAMETERS):
         answer = client.get(path, {parameter: value})
         if answer.status_code >= 500:
             broken.append(f"{path}?{parameter}={value[:40]!r}: {answer.status_code}")
     assert not broken, "\n".join(broken)
 
 
-def test_no_parameter_breaks_an_api_list(cast, clients, reads):
+def test_no_parameter_breaks_an_api_list(cast, clients, find_parameters):
     make_unusual_texts(cast)
     client = clients[cast.stranger]
     rows = ("items", "systems", "outputs", "references", "ratings", "comparisons", "dialogues", "uploads", "runs",
             "scores", "campaigns", "exports", "evaluators", "leaderboards/systems",
             "leaderboards/evaluators")  # fmt: skip
-    places = {path: reads(client, path) for path in (f"/api/v1/projects/{cast.foreign.slug}/{name}/" for name in rows)}
-    assert {"cursor", "limit", "by", "method"} <= set().union(*places.values())
+    paths = [f"/api/v1/projects/{cast.foreign.slug}/{name}/" for name in rows]
+    lists = {path: find_parameters(client, path) for path in paths}
+    assert {"cursor", "limit", "by", "method"} <= set().union(*lists.values())
     broken = []
-    for path, parameter, value in combinations(places, "item", "system", "aspect", "key", "group", "set", "evaluator"):
+    for path, parameter, value in make_requests(lists, "item", "system", "aspect", "key", "group", "set", "evaluator"):
         answer = client.get(path, {parameter: value})
         if answer.status_code >= 500:
             broken.append(f"{path}?{parameter}={value[:40]!r}: {answer.status_code}")
@@ -154,19 +156,19 @@ def test_form_sent_twice_is_stored_once(cast, clients):
 
 
 def test_foreign_projects_are_invisible(cast, clients):
-    """Every page of the project, requested by the owner of another one, and anonymously."""
+    """Every page of a project, requested anonymously and by the owner of another project."""
     world = make_world(cast)
-    seen = []
+    visible = []
     for pages in world.pages.values():
         for _, path in pages:
             if "/projects/" not in path or path.startswith("/projects/new/"):
                 continue
             if clients[cast.stranger].get(path).status_code != 404:
-                seen.append(path)
+                visible.append(path)
             assert clients[None].get(path).status_code == 302
-            # Own project in the address, foreign rows after it.
+            # The address with the own project, followed by rows of the other project.
             other = path.replace(f"/projects/{cast.project.slug}/", f"/projects/{cast.foreign.slug}/")
             answer = clients[cast.stranger].get(other)
             if "sys-alpha" in answer.content.decode() or answer.status_code >= 500:
-                seen.append(other)
-    assert seen == []
+                visible.append(other)
+    assert visible == []

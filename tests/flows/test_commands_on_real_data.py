@@ -1,5 +1,5 @@
-"""A researcher with a folder of real data and a terminal: load, look, score, rank, compare, dump. Only commands; the
-folders are public human-rated sets, and the tests are skipped where they are absent."""
+"""A researcher with real data and a terminal: load, score, rank, compare and dump, using only commands. The data are
+public human-rated sets; the tests are skipped without them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.boards import recompute
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
-# set, aspect, number of rows (from its README), and whether it has comparisons
+# Data set, aspect, numbers of rows (from its README).
 SETS = [
     ("novikova", "quality", {"items": 1280, "outputs": 2460, "ratings": 7380}),
     ("usr_topicalchat", "overall", {"items": 60, "outputs": 360, "ratings": 6480}),
@@ -28,7 +28,7 @@ def run(*words: str) -> dict:
     return json.loads(out.getvalue())
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def read_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
 
 
@@ -55,19 +55,19 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
     assert values == sorted(values, reverse=True)
     assert all(row["low"] <= row["value"] <= row["high"] for row in systems)
     table = run("meta", name, "--aspect", aspect)
-    found = {row["evaluator"]: row for row in table["rows"]}
-    assert {"length", "overlap", "random", "token-f1"} <= set(found)
+    evaluators = {row["evaluator"]: row for row in table["rows"]}
+    assert {"length", "overlap", "random", "token-f1"} <= set(evaluators)
     for evaluator in ("length", "token-f1"):
-        pearson = found[evaluator]["pearson"]
+        pearson = evaluators[evaluator]["pearson"]
         assert pearson["low"] < pearson["value"] < pearson["high"]
-        assert found[evaluator]["n"] == rows["outputs"]
-        assert found[evaluator]["signature"].startswith(evaluator)
+        assert evaluators[evaluator]["n"] == rows["outputs"]
+        assert evaluators[evaluator]["signature"].startswith(evaluator)
 
     # A dump can be loaded, and dumping that again gives the same bytes.
     run("dump", name, str(tmp_path / "first"))
     run("load", str(tmp_path / "first"), "--project", f"{name}-again")
     run("dump", f"{name}-again", str(tmp_path / "second"))
-    first, second = contents(tmp_path / "first"), contents(tmp_path / "second")
+    first, second = read_files(tmp_path / "first"), read_files(tmp_path / "second")
     assert first.keys() == second.keys()
     assert all(first[file] == second[file] for file in first)
 
@@ -77,10 +77,10 @@ def test_from_folder_to_leaderboard_and_back(shared_data, tmp_path, name, aspect
 
 
 def test_comparisons_rank_systems_by_win_rate(shared_data):
-    """pandalm has comparisons and no ratings: 2,997 verdicts of three annotators on four or five systems."""
+    """pandalm has 2,997 comparisons by three annotators and no ratings."""
     loaded = run("load", str(shared_data / "pandalm"), "--project", "pandalm")
     assert loaded["counts"]["comparisons"]["added"] == 2997
-    table = run("systems", "pandalm")  # nothing was rated, so the win rate is used
+    table = run("systems", "pandalm")  # without ratings, the win rate is used
     assert (table["method"], table["aspect"]) == ("win-rate", "overall")
     rates = [row["value"] for row in table["rows"]]
     assert rates == sorted(rates, reverse=True)

@@ -17,10 +17,10 @@ from django.core.management import call_command
 
 from annotation.models import Item, Reference, ReferenceSet
 
-# The values are compared; a few resamples are enough for their intervals.
+# A few resamples are enough, because only values are compared, not intervals.
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
-WITHIN = 0.002
+TOLERANCE = 0.002
 Pair = tuple[float, float]
 
 
@@ -85,7 +85,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def read_baselines(shared_data: Any, folder: str) -> tuple[str, list[Floor]]:
-    """The project of a folder, in which every row of the table has its printed value; and those rows."""
+    """Check all rows of the table for a data set in a new project; return the project's slug and these rows."""
     floors = [floor for floor in FLOORS if floor.folder == folder]
     slug = folder.replace("_", "-")
     kinds = [part for kind in floors[0].kinds for part in ("--system-kind", kind)]
@@ -94,38 +94,40 @@ def read_baselines(shared_data: Any, folder: str) -> tuple[str, list[Floor]]:
     if any(floor.f1 for floor in floors):
         command("score", "token-f1", "--project", slug, "--here")
     for floor in floors:
-        table, rows = meta(slug, floor)
+        table, rows = compute_meta(slug, floor)
         assert table["n_outputs"] == floor.n, str(floor)
         assert rows["length"]["n"] == floor.n, str(floor)
-        assert pair(rows["length"]) == pytest.approx(floor.length, abs=WITHIN), str(floor)
+        assert get_pair(rows["length"]) == pytest.approx(floor.length, abs=TOLERANCE), str(floor)
         if floor.f1:
-            assert pair(rows["token-f1"]) == pytest.approx(floor.f1, abs=WITHIN), str(floor)
+            assert get_pair(rows["token-f1"]) == pytest.approx(floor.f1, abs=TOLERANCE), str(floor)
     return slug, floors
 
 
-def meta(slug: str, floor: Floor, **more: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    wishes = [part for key, value in {**floor.meta, **more}.items() for part in (f"--{key}", value)]
-    table = command("meta", slug, "--aspect", floor.aspect, "--level", "segment", "--grouping", "none", *wishes)
+def compute_meta(slug: str, floor: Floor, **options: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    words = [part for key, value in {**floor.meta, **options}.items() for part in (f"--{key}", value)]
+    table = command("meta", slug, "--aspect", floor.aspect, "--level", "segment", "--grouping", "none", *words)
     return table, {row["evaluator"]: row for row in table["rows"]}
 
 
-def pair(row: dict[str, Any]) -> Pair:
+def get_pair(row: dict[str, Any]) -> Pair:
     return row["pearson"]["value"], row["spearman"]["value"]
 
 
-#: Rows with further checks have their own test.
-APART = ("dstc7_dev", "dailydialog_multiref")
+#: Data sets with a separate test.
+SEPARATE = ("dstc7_dev", "dailydialog_multiref")
 
 
-@pytest.mark.parametrize("folder", list(dict.fromkeys(floor.folder for floor in FLOORS if floor.folder not in APART)))
+@pytest.mark.parametrize(
+    "folder", list(dict.fromkeys(floor.folder for floor in FLOORS if floor.folder not in SEPARATE))
+)
 def test_baselines(shared_data, folder):
     read_baselines(shared_data, folder)
 
 
 def test_undefined_is_not_zero(shared_data):
-    """dstc7_dev, F1 (.163/.154 and .141/.131 with words of every script; .162/.153 and .140/.129 in the table,
-    earlier). 25 contexts have no reference, so 225 of the 6,516 outputs have no F1. The table counts them as 0; here
-    they are undefined and left out. Computing both shows that this rule is the only difference."""
+    """F1 of dstc7_dev: 25 contexts have no reference, so 225 of the 6,516 outputs have no F1. The table counts them as
+    0; here they are undefined and left out. Computing both shows that this rule is the only difference. The table has
+    .162/.153 and .140/.129; with words of every script these are .163/.154 and .141/.131."""
     import numpy as np
 
     from evalapp.accounts.models import Project
@@ -138,23 +140,23 @@ def test_undefined_is_not_zero(shared_data):
     slug, _ = read_baselines(shared_data, "dstc7_dev")
     command("score", "token-f1", "--project", slug, "--here")
     project = Project.objects.get(slug=slug)
-    for aspect, table_says, left_out in (
+    for aspect, as_zero, left_out in (
         ("relevance", (0.163, 0.154), (0.1685, 0.1563)),
         ("informativeness", (0.141, 0.131), (0.1424, 0.1296)),
     ):
-        shown = meta(slug, Floor("dstc7_dev", aspect, 6516, (0, 0), None, meta=MACHINE))[1]["token-f1"]
-        assert (shown["n"], shown["n_missing"]) == (6291, 225)
-        assert pair(shown) == pytest.approx(left_out, abs=0.0005)
+        row = compute_meta(slug, Floor("dstc7_dev", aspect, 6516, (0, 0), None, meta=MACHINE))[1]["token-f1"]
+        assert (row["n"], row["n_missing"]) == (6291, 225)
+        assert get_pair(row) == pytest.approx(left_out, abs=0.0005)
         _, people = load_people(project, EvaluatorsQuery(aspect=aspect, systems="machine"))
         score_set = ScoreSet.objects.get(project=project, evaluator__slug="token-f1")
         scores = ProjectData(project).load_values(score_set, people.output)
         zeros = np.nan_to_num(scores, nan=0.0)
-        found = pearson(zeros, people.mean).value, spearman(zeros, people.mean).value
-        assert found == pytest.approx(table_says, abs=WITHIN)
+        values = pearson(zeros, people.mean).value, spearman(zeros, people.mean).value
+        assert values == pytest.approx(as_zero, abs=TOLERANCE)
 
 
-def test_original_reference_alone(shared_data):
-    """dailydialog_multiref with only the original reference, which is last: .227/.147 in the table."""
+def test_only_the_original_reference(shared_data):
+    """dailydialog_multiref with only the original reference, which is the last one: .227/.147 in the table."""
     slug, (floor,) = read_baselines(shared_data, "dailydialog_multiref")
     item = Item.objects.filter(project__slug=slug).first()
     assert item is not None
@@ -163,6 +165,6 @@ def test_original_reference_alone(shared_data):
     Reference.objects.bulk_create(Reference(set=alone, item=row.item, position=0, text=row.text) for row in texts)
     command("score", "token-f1", "--project", slug, "--references", "alone", "--here")
     command("score", "length", "--project", slug, "--here")
-    _, rows = meta(slug, floor, references="alone")
-    assert pair(rows["token-f1"]) == pytest.approx((0.227, 0.147), abs=WITHIN)
-    assert pair(rows["length"]) == pytest.approx(floor.length, abs=WITHIN)
+    _, rows = compute_meta(slug, floor, references="alone")
+    assert get_pair(rows["token-f1"]) == pytest.approx((0.227, 0.147), abs=TOLERANCE)
+    assert get_pair(rows["length"]) == pytest.approx(floor.length, abs=TOLERANCE)

@@ -20,7 +20,7 @@ SYSTEMS = ("alpha-net", "beta-net", "gamma-net")
 
 
 def write_folder(folder):
-    """Twelve items with references and topics, three systems of decreasing quality, ratings by two people, and
+    """Write twelve items with references and topics, three systems of decreasing quality, ratings by two raters, and
     comparisons."""
     rng = random.Random(7)
     items, outputs, ratings, comparisons = [], [], [], []
@@ -31,14 +31,19 @@ def write_folder(folder):
             {"id": f"i{k}", "context": ["Tell me."], "references": [" ".join(words)], "group": f"g{k}", "meta": meta}
         )
         quality = {}
-        for place, system in enumerate(SYSTEMS):
-            kept = max(1, 6 - 2 * place - rng.randrange(2))
+        for rank, system in enumerate(SYSTEMS):
+            n_words = max(1, 6 - 2 * rank - rng.randrange(2))
             outputs.append(
-                {"item": f"i{k}", "system": system, "text": " ".join(words[:kept] + ["x"] * (6 - kept)), "step": None}
+                {
+                    "item": f"i{k}",
+                    "system": system,
+                    "text": " ".join(words[:n_words] + ["x"] * (6 - n_words)),
+                    "step": None,
+                }
             )
-            quality[system] = kept
+            quality[system] = n_words
             for rater in ("ann", "bob"):
-                value = min(5, max(1, kept - 1 + rng.randrange(2)))
+                value = min(5, max(1, n_words - 1 + rng.randrange(2)))
                 ratings.append({"item": f"i{k}", "system": system, "rater": rater, "aspect": "quality", "value": value})
         for a, b in ((0, 1), (1, 2), (2, 0)):
             one, two = quality[SYSTEMS[a]], quality[SYSTEMS[b]]
@@ -106,7 +111,7 @@ def test_from_upload_to_latex(tmp_path, db):
     page.follow("By subset of items").sees("travel", "food")
     page.follow("Metric correlations").sees("the most similar evaluators are adjacent")
 
-    # Stored as a snapshot, and nothing has changed since.
+    # The snapshot equals the current leaderboard.
     command("snapshot", "paper", "take", "--name", "submitted", "--set", "aspect=better", "--set", "method=davidson")
     page = visitor.go("/projects/paper/snapshots/submitted/")
     assert page.download("LaTeX").decode().startswith(f"% {systems['signature']}")

@@ -30,19 +30,19 @@ def command(*words: str) -> dict[str, Any]:
     return json.loads(out.getvalue())
 
 
-def worker() -> None:
-    """Executes queued runs, as a worker would."""
+def run_worker() -> None:
+    """Execute queued runs, as a worker would."""
     while (number := Run.objects.filter(state=Run.State.QUEUED).values_list("pk", flat=True).first()) is not None:
         execute_run(number)
 
 
-def lines(*rows: dict[str, Any]) -> SimpleUploadedFile:
+def make_file(*rows: dict[str, Any]) -> SimpleUploadedFile:
     return SimpleUploadedFile("outputs.jsonl", "".join(json.dumps(row) + "\n" for row in rows).encode())
 
 
 @pytest.fixture
 def demo(monkeypatch, written_demo) -> dict[str, str]:
-    """The demonstration with its cheap metrics; its passwords. Pages compute the tables on demand: otherwise every
+    """The passwords of the demonstration, which is loaded with its cheap metrics and without leaderboards: every
     scoring would recompute existing ones."""
     monkeypatch.setattr("evalapp.management.commands.demo.EVALUATORS", ("length", "overlap", "random", "token-f1"))
     monkeypatch.setattr("evalapp.management.commands.demo.TABLES", ())
@@ -64,7 +64,7 @@ def test_from_first_sign_in_to_export(demo):
     link = _invite(researcher)
     annotator = _join(link)
     _judge(annotator, number)
-    _watch(researcher, owner, number)
+    _check_progress(researcher, owner, number)
     _score(researcher)
     _rank(researcher)
     _export(researcher)
@@ -86,9 +86,11 @@ def _upload_a_faulty_row(researcher: Visitor) -> None:
     researcher.follow("Uploads").sees("All rows are checked before any are stored.")
     researcher.send("Upload", status=422).sees("This field is required.")
     good = {"item": "dlg-01a", "system": "newcomer", "text": "Sounds good to me."}
-    researcher.send("Upload", files={"files": lines(good, {"item": "dlg-nowhere", "system": "newcomer", "text": "x"})})
+    researcher.send(
+        "Upload", files={"files": make_file(good, {"item": "dlg-nowhere", "system": "newcomer", "text": "x"})}
+    )
     researcher.sees("No worker is running")
-    worker()
+    run_worker()
     researcher.go(researcher.path).sees("Rows with errors", "dlg-nowhere")
     file, line, field, _ = researcher.table()[0]
     assert (file, line, field) == ("outputs.jsonl", "2", "item")
@@ -99,8 +101,8 @@ def _upload_and_undo(researcher: Visitor) -> None:
     before = Output.objects.count()
     researcher.follow("Uploads")
     rows = [{"item": f"dlg-0{k}a", "system": "newcomer", "text": f"Sounds good, number {k}."} for k in (1, 2, 3)]
-    researcher.send("Upload", files={"files": lines(*rows)})
-    worker()
+    researcher.send("Upload", files={"files": make_file(*rows)})
+    run_worker()
     researcher.go(researcher.path).sees("Stored.")
     assert Output.objects.count() == before + 3
     researcher.follow("View items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
@@ -138,18 +140,18 @@ def _plan_a_campaign(researcher: Visitor) -> int:
 def _invite(researcher: Visitor) -> str:
     researcher.follow("Invitations").send("Create link", {"label": "the newcomer's friend", "max_uses": 1})
     researcher.sees("Invitation link created.")
-    found = re.search(r"http://testserver(/invitations/[\w-]+/)", researcher.content.decode())
-    assert found
-    return found[1]
+    link = re.search(r"http://testserver(/invitations/[\w-]+/)", researcher.content.decode())
+    assert link
+    return link[1]
 
 
 def _join(link: str) -> Visitor:
     annotator = Visitor().go(link)
     annotator.sees("Demonstration", "as annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
-    who = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
-    annotator.send("Create account and join", who).sees("Could a person have said this?", "Practice")
-    assert Visitor().go(link, status=404).status == 404  # it was for one person
+    values = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
+    annotator.send("Create account and join", values).sees("Could a person have said this?", "Practice")
+    assert Visitor().go(link, status=404).status == 404  # the link was for one person
     return annotator
 
 
@@ -172,12 +174,12 @@ def _judge(annotator: Visitor, number: int) -> None:
     assert Rating.objects.count() == rated + 2
     versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
     assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one
-    # Hidden from annotators: the project's data, other people's campaigns, results.
+    # Annotators see neither the data of the project, nor results, nor the pages of campaigns.
     for path in ("items/", "systems/", "evaluation/", "exports/", f"campaigns/{number}/"):
         assert annotator.client.get(f"/projects/demo/{path}").status_code in {403, 404}
 
 
-def _watch(researcher: Visitor, owner: Visitor, number: int) -> None:
+def _check_progress(researcher: Visitor, owner: Visitor, number: int) -> None:
     owner.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "fred")
     researcher.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "Agreement so far")
     assert "fred" not in researcher.text  # only owners see who judges under which name
@@ -189,7 +191,7 @@ def _watch(researcher: Visitor, owner: Visitor, number: int) -> None:
 def _score(researcher: Visitor) -> None:
     researcher.follow("Evaluators").sees("token-f1", "length")
     researcher.go("/projects/demo/evaluators/apply/rouge-l/").send("Apply").sees("Score with rouge-l", "Waiting")
-    worker()
+    run_worker()
     researcher.go(researcher.path).sees("Done", "1,152")
     researcher.follow("Evaluators").follow("rouge-l").sees("Scores by system", "rouge-l|")
 
@@ -208,20 +210,20 @@ def _rank(researcher: Visitor) -> None:
     assert b"<svg" in researcher.download("SVG")
 
     researcher.follow("Evaluation")
-    worker()
+    run_worker()
     researcher.go(researcher.path).sees("rouge-l", "token-f1", "length", "random")
     table = json.loads(researcher.download("JSON"))
     rows = {row["evaluator"]: row for row in table["rows"]}
     for name in ("rouge-l", "token-f1"):
-        found = rows[name]["pearson"]
-        assert found["low"] < found["value"] < found["high"]
+        pearson = rows[name]["pearson"]
+        assert pearson["low"] < pearson["value"] < pearson["high"]
     assert rows["token-f1"]["pearson"]["value"] > rows["random"]["pearson"]["value"]
     assert b"<svg" in researcher.download("SVG")
 
 
 def _export(researcher: Visitor) -> None:
     researcher.follow("Exports").send("Export", {"format": "jsonl"})
-    worker()
+    run_worker()
     archive = zipfile.ZipFile(io.BytesIO(researcher.go(researcher.path).download("Download")))
     names = {name.rpartition("/")[2] for name in archive.namelist()}
     assert {"dataset.json", "items.jsonl", "outputs.jsonl", "ratings.jsonl", "comparisons.jsonl"} <= names

@@ -1,5 +1,5 @@
 """A program with a token, on three real sets: upload the folder's files, follow the run, score, read the leaderboards,
-undo the upload. Only addresses of the API; the worker is simulated by executing the queued runs."""
+and undo the upload, using only the API. The worker is simulated by executing the queued runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evalapp.common.runner import execute_run
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
-# set, aspect, rows (the set's README), Pearson of length and of token-f1 (its table of baselines) to within .002
+# Data set, aspect, numbers of rows (from its README), Pearson of length and of token-f1 (from its table of baselines).
 SETS = [
     ("grade_dailydialog", "coherence", {"outputs": 300}, -0.222, 0.091),
     ("union_roc", "reasonable", {"outputs": 400}, -0.116, 0.012),
@@ -25,7 +25,7 @@ SETS = [
 ]
 
 
-def worker() -> None:
+def run_worker() -> None:
     while (number := Run.objects.filter(state=Run.State.QUEUED).values_list("pk", flat=True).first()) is not None:
         execute_run(number)
 
@@ -35,20 +35,22 @@ class Program:
         self.client = Client(headers={"authorization": f"Bearer {secret}"})
 
     def get(self, path: str, status: int = 200) -> Any:
-        answer = self.client.get(path)
-        assert answer.status_code == status, answer.content
-        return answer.json()
+        response = self.client.get(path)
+        assert response.status_code == status, response.content
+        return response.json()
 
     def post(self, path: str, data: Any, status: int = 202) -> Any:
-        answer = self.client.post(path, data, content_type="application/json")
-        assert answer.status_code == status, answer.content
-        return answer.json()
+        response = self.client.post(path, data, content_type="application/json")
+        assert response.status_code == status, response.content
+        return response.json()
 
     def upload(self, path: str, folder: Path) -> Any:
         files = [file for file in sorted(folder.iterdir()) if file.name.partition(".")[2].startswith("json")]
-        answer = self.client.post(path, {"file": [SimpleUploadedFile(file.name, file.read_bytes()) for file in files]})
-        assert answer.status_code == 202, answer.content
-        return answer.json()
+        response = self.client.post(
+            path, {"file": [SimpleUploadedFile(file.name, file.read_bytes()) for file in files]}
+        )
+        assert response.status_code == 202, response.content
+        return response.json()
 
 
 @pytest.mark.parametrize(("name", "aspect", "rows", "length", "f1"), SETS, ids=[row[0] for row in SETS])
@@ -56,32 +58,33 @@ def test_upload_score_rank(cast, shared_data, name, aspect, rows, length, f1):
     slug = cast.project.slug
     Project.objects.filter(pk=cast.project.pk).update(name="Real")
     secret = create_token(user=cast.researcher, name="flow", scopes=["read", "write"], days=1)[1]
-    program, here = Program(secret), f"/api/v1/projects/{slug}/"
+    program, base = Program(secret), f"/api/v1/projects/{slug}/"
 
-    made = program.upload(here + "uploads/", shared_data / name)
-    assert made["state"] == "received"
-    worker()
-    upload = program.get(f"/api/v1/uploads/{made['id']}/")
+    created = program.upload(base + "uploads/", shared_data / name)
+    assert created["state"] == "received"
+    run_worker()
+    upload = program.get(f"/api/v1/uploads/{created['id']}/")
     assert upload["state"] == "done", upload["faults"]
     assert {kind: upload["counts"][kind]["added"] for kind in rows} == rows
-    assert len(program.get(here + "outputs/?limit=500")["results"]) == min(500, rows["outputs"])
+    assert len(program.get(base + "outputs/?limit=500")["results"]) == min(500, rows["outputs"])
 
     for evaluator in ("length", "token-f1"):
-        run = program.post(here + "runs/", {"kind": "score", "evaluator": evaluator})
-        worker()
+        run = program.post(base + "runs/", {"kind": "score", "evaluator": evaluator})
+        run_worker()
         done = program.get(f"/api/v1/runs/{run['id']}/")
         assert (done["state"], done["result"]["scored"]) == ("succeeded", rows["outputs"])
 
-    systems = program.get(here + f"leaderboards/systems/?aspect={aspect}")["rows"]
+    systems = program.get(base + f"leaderboards/systems/?aspect={aspect}")["rows"]
     assert [row["value"] for row in systems] == sorted((row["value"] for row in systems), reverse=True)
-    table = program.get(here + f"leaderboards/evaluators/?aspect={aspect}")
-    found = {row["evaluator"]: row["pearson"] for row in table["rows"]}
-    assert found["length"]["value"] == pytest.approx(length, abs=0.002)
-    assert found["token-f1"]["value"] == pytest.approx(f1, abs=0.002)
-    assert all(found[k]["low"] < found[k]["value"] < found[k]["high"] for k in ("length", "token-f1"))
+    table = program.get(base + f"leaderboards/evaluators/?aspect={aspect}")
+    pearson = {row["evaluator"]: row["pearson"] for row in table["rows"]}
+    assert pearson["length"]["value"] == pytest.approx(length, abs=0.002)
+    assert pearson["token-f1"]["value"] == pytest.approx(f1, abs=0.002)
+    for name in ("length", "token-f1"):
+        assert pearson[name]["low"] < pearson[name]["value"] < pearson[name]["high"]
 
     # An upload with scores cannot be undone; a stranger's token sees nothing.
-    assert program.client.delete(f"/api/v1/uploads/{made['id']}/").status_code == 409
+    assert program.client.delete(f"/api/v1/uploads/{created['id']}/").status_code == 409
     other = Program(create_token(user=cast.stranger, name="other", scopes=["read"], days=1)[1])
-    for path in (here + "outputs/", f"/api/v1/uploads/{made['id']}/", here + "leaderboards/systems/"):
+    for path in (base + "outputs/", f"/api/v1/uploads/{created['id']}/", base + "leaderboards/systems/"):
         assert other.client.get(path).status_code == 404

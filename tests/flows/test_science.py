@@ -1,5 +1,5 @@
-"""From a plan to a table that excludes a rater, by clicks and commands: comparisons with adaptive choice of pairs, the
-quality page, agreement, a named filter, the leaderboard without filtered raters, the number of judgements needed."""
+"""From the plan of a campaign to a leaderboard that excludes a rater, by pages and commands: comparisons with adaptive
+choice of pairs, the quality page, agreement, a rater filter, the filtered leaderboard, and the power analysis."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
 
 
 def judge(user: Any, campaign: Campaign, *, honest: bool) -> None:
-    """The better system wins; a dishonest rater always takes the first side, within a second."""
+    """Judge all pairs: an honest rater chooses the better system, a dishonest one always the first side within a
+    second."""
     shown = next_assignment(user=user, campaign_id=campaign.pk).shown
     while shown is not None:
         unit = Unit.objects.select_related("output_a__system", "output_b__system").get(pk=shown.unit_id)
         a, b = (SYSTEMS.index(output.system.name) for output in (unit.output_a, unit.output_b))
         better = "a" if (a > b) is not shown.swapped else "b"
-        sent = submit_answer(
+        result = submit_answer(
             user=user, public=shown.public, submission=uuid4(), answer={"preference": better if honest else "a"},
             seconds=9.0 if honest else 1.0, then="next",
         )  # fmt: skip
-        shown = sent.next
+        shown = result.next
 
 
 def test_from_a_plan_to_a_table_without_a_rater(cast):
@@ -56,8 +57,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     rita.send("Save draft", plan).send("Open")
     campaign = Campaign.objects.get()
     assert campaign.options["adaptive_floor"] == 0.3
-    people = [person(name) for name in ("ann", "bob", "cem")]
-    for user in people:
+    for user in [person(name) for name in ("ann", "bob", "cem")]:
         join(cast.project, user, Role.ANNOTATOR)
         judge(user, campaign, honest=user.username != "cem")
     assert Comparison.objects.filter(meta__propensity__gte=0.1).count() == 90
@@ -66,20 +66,20 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     rita.sees("30 of 30 pairs of texts have been assigned", "Chose the first side in 100% of 30 decided comparisons.")
     rita.follow("Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
     rita.follow("Raters").sees("Takes 1.0 s a judgement; the middle rater takes 9.0 s.")
-    ticks = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
-    rita.send("Create filter", ticks).sees("The filter hasty is there", "One second each.")
+    values = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
+    rita.send("Create filter", values).sees("The filter hasty is there", "One second each.")
     rita.follow("Systems").go("/projects/alpha/systems/?filter=hasty&method=win-rate")
     assert [row[1] for row in rita.table()] == ["mid", "zoo", "able"]
 
-    whole, without = (
+    unfiltered, filtered = (
         command("systems", "alpha", "--method", "win-rate", *more) for more in ((), ("--filter", "hasty"))
     )
-    assert without["signature"].startswith(split_version(whole["signature"])[0] + "|filter:hasty@")
-    assert (whole["rows"][0]["n_ratings"] * 2, without["filter"]["reason"]) == (
-        without["rows"][0]["n_ratings"] * 3,
+    assert filtered["signature"].startswith(split_version(unfiltered["signature"])[0] + "|filter:hasty@")
+    assert (unfiltered["rows"][0]["n_ratings"] * 2, filtered["filter"]["reason"]) == (
+        filtered["rows"][0]["n_ratings"] * 3,
         "One second each.",
     )
-    assert without["rows"][0]["value"] == 1.0
+    assert filtered["rows"][0]["value"] == 1.0
     agreed = command("agreement", "alpha", "--aspect", "preference", "--filter", "hasty")
     assert (agreed["rows"][0]["value"], agreed["n_filtered"]) == (1.0, 30)
     assert command("power", "alpha", "--effect", "0.6")["pilot"]["n"] == 90

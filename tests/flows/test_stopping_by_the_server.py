@@ -1,5 +1,5 @@
-"""A training that is stopped by a comparative evaluator on the server: a real one, trained there, called through the
-API and answered by a real live worker. The encoder is tiny: the test covers the path."""
+"""Early stopping of a training by a comparative evaluator on the server: it is trained there, called through the API
+and answered by a real live worker. The encoder is tiny: the test covers the path, not the figures."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ __all__ = ["encoder", "file_database", "installation", "part"]
 
 @pytest.fixture
 def client(installation: Installation, encoder: str, settings: Any, part: Path) -> Client:
-    """Olga's client, for an installation with a trained comparative evaluator and a worker that answers."""
+    """An API client for an installation with a trained comparative evaluator and a live worker."""
     settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
     installation.env["ENCODERS"] = encoder
     start(installation, "live", "live")
     load(part)
-    quick = [*words(get_entry("comparative").train_options, SHORT), "--folds", "1", "--encoder", encoder]
-    command("train", "comparative", "--project", "demo", "--aspect", "naturalness", *quick, "--here")
+    options = [*words(get_entry("comparative").train_options, SHORT), "--folds", "1", "--encoder", encoder]
+    command("train", "comparative", "--project", "demo", "--aspect", "naturalness", *options, "--here")
     wait_until(lambda: queue_has_worker("live"), seconds=180)
     secret = create_token(user=User.objects.get(username="olga"), name="training", scopes=["read"], days=1)[1]
     return Client("http://testserver", secret, transport=httpx.WSGITransport(app=application))
 
 
 def test_trained_evaluator_on_the_server_compares(client: Client, caplog: pytest.LogCaptureFixture) -> None:
-    comparer = client.evaluator("comparative-1", project="demo")
-    monitor = Monitor(comparer, ["Where are you from?", ["Hi.", "Hello. How are you?"]], timeout=120)
+    evaluator = client.evaluator("comparative-1", project="demo")
+    monitor = Monitor(evaluator, ["Where are you from?", ["Hi.", "Hello. How are you?"]], timeout=120)
     monitor.ask_first()
     assert monitor.check(1, lambda left: ["I am from Kiel.", "Fine."]).n == 0
     check = monitor.check(2, lambda left: ["from from from", ""])

@@ -1,5 +1,5 @@
-"""From data to a trained evaluator to its place on the leaderboards, on a sixth of the demonstration: by command line
-for every learned evaluator, and by a visitor without JavaScript; both with a real worker. The encoder is tiny and
+"""From data to a trained evaluator on the leaderboards, with a sixth of the demonstration: by commands for every
+learned evaluator, and by pages without JavaScript, both with a real worker. The encoder is tiny and
 training takes a few steps: the test covers the path, not the figures."""
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEARNERS = [entry for entry in catalogue() if entry.learns]
 
 @pytest.fixture
 def workshop(installation: Installation, encoder: str, settings: Any, part: Path) -> None:
-    """An installation with a worker, and a project where Rita researches."""
+    """An installation with a worker, and a project with a researcher."""
     settings.ARTEFACTS_DIR = Path(installation.env["EVALAPP_DATA"]) / "artefacts"
     installation.env["ENCODERS"] = encoder
     start(installation, "work", "cpu,gpu")
@@ -44,20 +44,19 @@ def workshop(installation: Installation, encoder: str, settings: Any, part: Path
 def test_every_learned_evaluator_goes_from_training_to_the_leaderboards(
     workshop: None, encoder: str, part: Path
 ) -> None:
-    """By commands, which wait for the worker."""
     outputs = len(read(part / "outputs.jsonl"))
     for entry in LEARNERS:
-        mine = f"my-{entry.name}"
-        asked = [entry.name, "--project", "demo", "--encoder", encoder, "--folds", "1", "--name", mine]
-        asked += ["--aspect", "naturalness"] if entry.aspect == "one" else []
-        trained = command("train", *asked, *words(entry.train_options, SHORT))
-        assert (trained["evaluator"], trained["state"]) == (mine, "succeeded"), trained
-        scored = command("score", mine, "--project", "demo", *words(entry.options, SHORT_SCORING))
+        slug = f"my-{entry.name}"
+        arguments = [entry.name, "--project", "demo", "--encoder", encoder, "--folds", "1", "--name", slug]
+        arguments += ["--aspect", "naturalness"] if entry.aspect == "one" else []
+        trained = command("train", *arguments, *words(entry.train_options, SHORT))
+        assert (trained["evaluator"], trained["state"]) == (slug, "succeeded"), trained
+        scored = command("score", slug, "--project", "demo", *words(entry.options, SHORT_SCORING))
         assert scored["outputs"] == outputs, entry.name
         assert scored["undefined"] < outputs, entry.name
-        # The demonstration's dialogues are separate texts: an evaluator trained only on them has seen no item.
+        # The dialogues of the demonstration are separate texts: an evaluator trained only on them has seen no item.
         assert (scored["in_training"] > 0) == ("dialogues" not in entry.train_needs), entry.name
-        assert len(command("systems", "demo", "--by", mine)["rows"]) >= 7
+        assert len(command("systems", "demo", "--by", slug)["rows"]) >= 7
     workers = set(Run.objects.filter(kind__in=["train", "score"], queue="gpu").values_list("worker", flat=True))
     assert len(workers) == 1, workers
     assert worker_name() not in workers
@@ -71,19 +70,19 @@ def test_every_learned_evaluator_goes_from_training_to_the_leaderboards(
 @pytest.mark.server("redis")
 def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
     visitor = sign_in("rita", PASSWORD)
-    # The worker trains the others while one is inspected closely.
+    # The worker trains the others while the pages of one evaluator are checked.
     trainings = {name: _train(visitor, name, encoder) for name in LEARNED if name != "shared-bert"}
-    _look_closely(visitor, encoder)
+    _check_all_pages(visitor, encoder)
     scorings = []
     for name, run in trainings.items():
         _wait(run)
-        quick = fields(get_entry(name).options, SHORT_SCORING)
-        visitor.go("/projects/demo/evaluators/").follow(f"my-{name}").follow("Apply").send("Apply", quick)
+        options = fields(get_entry(name).options, SHORT_SCORING)
+        visitor.go("/projects/demo/evaluators/").follow(f"my-{name}").follow("Apply").send("Apply", options)
         scorings.append(visitor.sees(f"Score with my-{name}") and Run.objects.filter(kind="score").latest("pk"))
     for run in scorings:
         _wait(run)
     names = [f"my-{name}" for name in trainings]
-    _evaluation(visitor).sees(*names, "natural", "length", "trivial baseline")
+    _open_evaluation(visitor).sees(*names, "natural", "length", "trivial baseline")
     for name in names:
         visitor.go(f"/projects/demo/systems/?by={name}").sees(f"of {name}")
         assert len(visitor.table()) >= 7
@@ -92,24 +91,24 @@ def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: s
 
 
 def _train(visitor: Visitor, name: str, encoder: str) -> Run:
-    """Through the form: the check, then the training, which is then queued."""
+    """Check and start a training through the form; return its run."""
     entry = get_entry(name)
-    wishes: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1, "apply": None}
-    wishes |= fields(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
-    visitor.go("/projects/demo/evaluators/").follow(f"Train {name}").send("Check", wishes)
+    values: dict[str, Any] = {"encoder": encoder, "name": f"my-{name}", "folds": 1, "apply": None}
+    values |= fields(entry.train_options, SHORT) | ({"aspect": "naturalness"} if entry.aspect == "one" else {})
+    visitor.go("/projects/demo/evaluators/").follow(f"Train {name}").send("Check", values)
     _wait(Run.objects.filter(kind="plan").latest("pk"))
     visitor.go(visitor.path.split("#")[0]).send("Train").sees(f"Train my-{name}")
     return Run.objects.filter(kind="train").latest("pk")
 
 
-def _look_closely(visitor: Visitor, encoder: str) -> None:
-    """Follows one evaluator through every page on the way."""
+def _check_all_pages(visitor: Visitor, encoder: str) -> None:
+    """Check all pages from the catalogue to the leaderboards for one evaluator."""
     visitor.go("/projects/demo/evaluators/")
     visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Training data", "Rarely needed")
-    wishes = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
-    wishes["apply"] = None
-    visitor.send("Check", {**wishes, "name": "chrf"}, status=422).sees("is taken")
-    visitor.send("Check", wishes).sees("Checking in")
+    values = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
+    values["apply"] = None
+    visitor.send("Check", {**values, "name": "chrf"}, status=422).sees("is taken")
+    visitor.send("Check", values).sees("Checking in")
     _wait(Run.objects.filter(kind="plan").latest("pk"))
     visitor.go(visitor.path.split("#")[0]).sees("Result of the check", "Models", "Steps")
     visitor.send("Train").sees("Train natural", "Training curve")
@@ -122,12 +121,12 @@ def _look_closely(visitor: Visitor, encoder: str) -> None:
     _wait(Run.objects.filter(kind="score").latest("pk"))
     assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
     visitor.go(visitor.path).follow("View result").sees("Scores by system", "shared-bert|")
-    _evaluation(visitor).sees("natural", "length", "trivial baseline")
+    _open_evaluation(visitor).sees("natural", "length", "trivial baseline")
     visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
 
 
-def _evaluation(visitor: Visitor) -> Visitor:
-    """The page of evaluators, once its table exists; a run computes tables that take too long for a page."""
+def _open_evaluation(visitor: Visitor) -> Visitor:
+    """Open the leaderboard of evaluators; if a run computes it, wait for the run."""
     page = "/projects/demo/evaluation/?aspect=naturalness"
     visitor.go(page)
     if "It is being computed in run" in visitor.text:
@@ -137,9 +136,9 @@ def _evaluation(visitor: Visitor) -> Visitor:
 
 
 def _wait(run: Run) -> None:
-    def ended() -> bool:
+    def has_ended() -> bool:
         run.refresh_from_db()
         return not run.is_active
 
-    wait_until(ended, seconds=600)
+    wait_until(has_ended, seconds=600)
     assert run.state == Run.State.SUCCEEDED, run.error

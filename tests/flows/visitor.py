@@ -1,5 +1,5 @@
-"""A person with a browser without JavaScript: opens pages, follows links by their text, fills in displayed forms. Knows
-only the field names it is given, and sends exactly what the page would send, including the CSRF token."""
+"""A user with a browser without JavaScript: opens pages, follows links by their text, and fills in displayed forms. It
+sends exactly what the browser would send, including the CSRF token."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Visitor:
         self.tree: Any = None
         self.content = b""
 
-    # ---- looking ------------------------------------------------------------------------------------------
+    # ---- reading ------------------------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
-        """The text of the page with white space normalised."""
+        """Return the text of the page with white space normalised."""
         return " ".join(self.tree.find("body").text_content().split())
 
     def sees(self, *words: str) -> Visitor:
@@ -37,17 +37,17 @@ class Visitor:
         rows = self.tree.xpath("//table")[number].xpath("./tbody/tr")
         return [[" ".join(" ".join(cell.itertext()).split()) for cell in row] for row in rows]
 
-    # ---- moving -------------------------------------------------------------------------------------------
+    # ---- navigation ---------------------------------------------------------------------------------------
 
     def go(self, path: str, status: int = 200) -> Visitor:
         return self._take(self.client.get(path, follow=True), path, status)
 
     def follow(self, words: str, status: int = 200) -> Visitor:
-        """Follows the link with this text; an exact match comes first."""
+        """Follow the link with this text; an exact match comes first."""
         links = [(" ".join(a.text_content().split()), a.get("href")) for a in self.tree.xpath("//a[@href]")]
-        found = [href for text, href in links if text == words] or [href for text, href in links if words in text]
-        assert found, f"no link “{words}” on {self.path}; there are {[text for text, _ in links]}"
-        return self.go(urljoin(self.path, found[0]), status)
+        hrefs = [href for text, href in links if text == words] or [href for text, href in links if words in text]
+        assert hrefs, f"no link “{words}” on {self.path}; there are {[text for text, _ in links]}"
+        return self.go(urljoin(self.path, hrefs[0]), status)
 
     def download(self, words: str) -> bytes:
         before = self.path, self.tree
@@ -64,57 +64,47 @@ class Visitor:
         files: dict[str, Any] | None = None,
         status: int = 200,
     ) -> Visitor:
-        """Fills in the form with this button and presses it; None clears a field."""
-        form, pressed = self._form(button)
-        given = dict(values or {})
+        """Fill in the form with this button and press it; None clears a field."""
+        form, pressed = self._find_form(button)
+        values = values or {}
         known = {field.get("name") for field in form.xpath(".//input|.//select|.//textarea")}
-        assert set(given) | set(files or {}) <= known, f"{set(given) - known} not in the form: {known}"
+        assert set(values) | set(files or {}) <= known, f"{set(values) - known} not in the form: {known}"
         data: dict[str, list[str]] = {}
         for name, value in form.form_values():
             data.setdefault(name, []).append(value)
-        for name, value in given.items():
+        for name, value in values.items():
             data[name] = (
-                [str(one) for one in value] if isinstance(value, list) else ["" if value is None else str(value)]
+                [str(choice) for choice in value] if isinstance(value, list) else ["" if value is None else str(value)]
             )
         if pressed.get("name"):
             data[pressed.get("name")] = [pressed.get("value") or ""]
         path = urljoin(self.path, pressed.get("formaction") or form.get("action") or self.path)
         if (form.get("method") or "get").lower() == "get":
             return self._take(self.client.get(path, data, follow=True), path, status)
-        answer = self.client.post(path, {**data, **(files or {})}, follow=True)
-        return self._take(answer, path, status)
+        return self._take(self.client.post(path, {**data, **(files or {})}, follow=True), path, status)
 
     # ---- inside -------------------------------------------------------------------------------------------
 
-    def _form(self, button: str) -> tuple[Any, Any]:
-        found = []
+    def _find_form(self, button: str) -> tuple[Any, Any]:
+        matches = []
         for form in self.tree.xpath("//form"):
-            # A button may be outside its form and name it.
-            own = form.xpath(".//button[not(@form)]")
-            for pressed in own + self.tree.xpath("//button[@form=$name]", name=form.get("id") or "-"):
+            # A button outside its form names it.
+            inside = form.xpath(".//button[not(@form)]")
+            for pressed in inside + self.tree.xpath("//button[@form=$name]", name=form.get("id") or "-"):
                 words = " ".join(pressed.text_content().split())
                 if words == button or words.startswith(button + " "):
-                    found.append((form, pressed))
+                    matches.append((form, pressed))
                     break
         buttons = [" ".join(b.text_content().split()) for b in self.tree.xpath("//button")]
-        assert found, f"no button “{button}” on {self.path} ({self.status}); there are {buttons}: {self.text[:600]}"
-        return found[0]
+        assert matches, f"no button “{button}” on {self.path} ({self.status}); there are {buttons}: {self.text[:600]}"
+        return matches[0]
 
-    def _take(self, answer: Any, path: str, status: int) -> Visitor:
-        for address, _ in getattr(answer, "redirect_chain", []):
+    def _take(self, response: Any, path: str, status: int) -> Visitor:
+        for address, _ in getattr(response, "redirect_chain", []):
             path = urljoin(path, address)
-        self.path, self.status = path.removeprefix(HOST), answer.status_code
-        self.content = b"".join(answer.streaming_content) if answer.streaming else answer.content
-        kind = answer.headers.get("Content-Type", "")
-        self.tree = html.fromstring(self.content) if kind.startswith("text/html") and self.content else None
-        assert self.status == status, f"{self.path} answered {self.status}: {self.content[:1500]!r}"
+        self.path, self.status = path.removeprefix(HOST), response.status_code
+        self.content = b"".join(response.streaming_content) if response.streaming else response.content
+        content_type = response.headers.get("Content-Type", "")
+        self.tree = html.fromstring(self.content) if content_type.startswith("text/html") and self.content else None
+        assert self.status == status, f"{self.path} responded with {self.status}: {self.content[:1500]!r}"
         return self
-
-
-def _check_choices(form: Any, name: str, values: list[Any]) -> None:
-    """Fails for a choice that the page does not offer."""
-    offered = form.xpath(".//select[@name=$name]/option", name=name)
-    offered += form.xpath(".//input[@name=$name and (@type='radio' or @type='checkbox')]", name=name)
-    if offered:
-        words = {one.get("value") if one.get("value") is not None else one.text for one in offered}
-        assert {str(value) for value in values} <= words, f"{name}: {values} is not among {words}"

@@ -1,6 +1,6 @@
 """Simulated annotators who use the server like browsers: they sign in by the form, prefetch the next text, save drafts
 while they think, send answers with a submission number until confirmed, and sometimes visit another page. For tests and
-measurements; uses only HTTP. `found_in_database` checks the database afterwards, in a process with Django."""
+measurements; uses only HTTP. `count_violations` checks the database afterwards, in a process with Django."""
 
 from __future__ import annotations
 
@@ -31,64 +31,71 @@ def _ids(text: str) -> list[str]:
 
 @dataclass
 class Report:
-    """The observations of all annotators. `times`: seconds of each request by kind; `sent`: submission number -> (text,
-    answer), only confirmed ones."""
+    """The observations of all annotators. `times`: seconds of the requests by kind; `sent`: submission id -> (text,
+    answer) of confirmed answers; `displayed_texts`: (annotator, text)."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: collections.defaultdict(list))
     errors: collections.Counter[str] = field(default_factory=collections.Counter)
-    troubles: collections.Counter[str] = field(default_factory=collections.Counter)
+    retried_errors: collections.Counter[str] = field(default_factory=collections.Counter)
     sent: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    handed: list[tuple[str, str]] = field(default_factory=list)
+    displayed_texts: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def requests(self) -> int:
         return sum(map(len, self.times.values()))
 
-    def spreads(self) -> dict[str, dict[str, float]]:
-        return {kind: spread(values) for kind, values in sorted(self.times.items())}
+    def summarize(self) -> dict[str, dict[str, float]]:
+        return {kind: summarize_times(values) for kind, values in sorted(self.times.items())}
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """n and milliseconds: median, 95th and 99th percentile, maximum."""
+def summarize_times(values: list[float]) -> dict[str, float]:
+    """Return n, and in milliseconds the median, 95th and 99th percentile and maximum of seconds."""
     ordered = sorted(values)
 
-    def at(share: float) -> float:
+    def quantile(share: float) -> float:
         return round(1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
 
     if not ordered:
         return {"n": 0}
-    return {"n": len(ordered), "p50_ms": at(0.5), "p95_ms": at(0.95), "p99_ms": at(0.99), "max_ms": at(1.0)}
+    return {
+        "n": len(ordered),
+        "p50_ms": quantile(0.5),
+        "p95_ms": quantile(0.95),
+        "p99_ms": quantile(0.99),
+        "max_ms": quantile(1.0),
+    }
 
 
 @dataclass(frozen=True)
-class Habit:
-    """`think`: mean seconds per text; `patient`: an unresponsive server is retried, as by the page's outbox, and not an
-    error; `finish`: after the time limit they continue without thinking until nothing is left; `again`: one in this
-    number of answers is sent twice; `pages`: one in this number of texts is followed by another page."""
+class Behaviour:
+    """`think`: mean seconds per text; `patient`: requests to an unresponsive server are retried, as by the outbox of
+    the page, and are no errors; `finish`: after the time limit, continue without thinking until nothing is left;
+    `resend`: one in this number of answers is sent twice; `pages`: one in this number of texts is followed by another
+    page."""
 
     think: float = 5.0
     patient: bool = False
     finish: bool = False
-    again: int = 25
+    resend: int = 25
     pages: int = 20
 
 
-class Refused(Exception):
+class UnexpectedResponse(Exception):
     """A response that a browser could not continue from."""
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     status: int
     text: str
     location: str
 
 
-class Line:
-    """One person's connection and cookies, with the standard library: this takes a quarter of the CPU time of a
-    convenient client, and people share the machine with the measured server."""
+class BrowserConnection:
+    """Connection and cookies of one annotator, with the standard library: it takes a quarter of the CPU time of httpx,
+    and annotators share the machine with the measured server."""
 
-    #: Seconds without a request after which a browser would also close its connection.
+    #: Seconds without a request after which a browser closes its connection.
     IDLE = 5.0
 
     def __init__(self, base: str) -> None:
@@ -100,168 +107,173 @@ class Line:
     def close(self) -> None:
         self._connection.close()
 
-    def ask(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Answer:
+    def request(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Response:
         if time.monotonic() - self._used > self.IDLE:
             self._connection.close()
-        sent = {**headers, "Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+        all_headers = {**headers, "Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
         try:
-            self._connection.request(method, url, body, sent)
-            answer = self._connection.getresponse()
-            text = answer.read().decode()
+            self._connection.request(method, url, body, all_headers)
+            response = self._connection.getresponse()
+            text = response.read().decode()
         except (OSError, http.client.HTTPException):
             self._connection.close()
             raise
         self._used = time.monotonic()
-        for line in answer.headers.get_all("Set-Cookie", ()):
-            self.cookies |= {name: one.value for name, one in SimpleCookie(line).items()}
-        return Answer(answer.status, text, answer.headers.get("Location", ""))
+        for line in response.headers.get_all("Set-Cookie", ()):
+            self.cookies |= {name: morsel.value for name, morsel in SimpleCookie(line).items()}
+        return Response(response.status, text, response.headers.get("Location", ""))
 
 
 class Annotator:
-    def __init__(self, base: str, name: str, password: str, campaign: int, habit: Habit, report: Report) -> None:
-        self.name, self.password, self.campaign, self.habit, self.report = name, password, campaign, habit, report
+    def __init__(
+        self, base: str, name: str, password: str, campaign: int, behaviour: Behaviour, report: Report
+    ) -> None:
+        self.name, self.password, self.behaviour, self.report = name, password, behaviour, report
         self.home = f"/my/{campaign}/"
-        self._draw = random.Random(name)
-        self._line = Line(base)
+        self._random = random.Random(name)
+        self._connection = BrowserConnection(base)
 
     def close(self) -> None:
-        self._line.close()
+        self._connection.close()
 
     # ---- requests -----------------------------------------------------------------------------------------
 
-    async def _ask(
+    async def _request(
         self, kind: str, method: str, url: str, *, good: tuple[int, ...] = (200,), form: Any = None, data: Any = None
-    ) -> Answer | None:
-        """The response; None if a patient client must retry. `form` is sent as a form, `data` as JSON."""
+    ) -> Response | None:
+        """Return the response; None if a patient client must retry. `form` is sent as a form, `data` as JSON."""
         headers, body = {}, None
         if form is not None:
             headers, body = {"Content-Type": "application/x-www-form-urlencoded"}, urlencode(form).encode()
         elif data is not None:
-            token = self._line.cookies.get("csrftoken", "")
+            token = self._connection.cookies.get("csrftoken", "")
             headers = {"X-CSRFToken": token, "Accept": "application/json", "Content-Type": "application/json"}
             body = json.dumps(data).encode()
-        began = time.perf_counter()
+        started = time.perf_counter()
         try:
-            answer = await asyncio.to_thread(self._line.ask, method, url, headers, body)
+            response = await asyncio.to_thread(self._connection.request, method, url, headers, body)
         except (OSError, http.client.HTTPException) as error:
-            self._trouble(f"{kind}: {type(error).__name__}")
+            self._record_failure(f"{kind}: {type(error).__name__}")
             return None
-        self.report.times[kind].append(time.perf_counter() - began)
-        if answer.status in good:
-            return answer
-        if answer.status >= 500:
-            self._trouble(f"{kind}: {answer.status}")
+        self.report.times[kind].append(time.perf_counter() - started)
+        if response.status in good:
+            return response
+        if response.status >= 500:
+            self._record_failure(f"{kind}: {response.status}")
             return None
-        self.report.errors[f"{kind}: {answer.status} {answer.text[:160]!r}"] += 1
-        raise Refused(kind)
+        self.report.errors[f"{kind}: {response.status} {response.text[:160]!r}"] += 1
+        raise UnexpectedResponse(kind)
 
-    def _trouble(self, words: str) -> None:
-        (self.report.troubles if self.habit.patient else self.report.errors)[words] += 1
+    def _record_failure(self, words: str) -> None:
+        (self.report.retried_errors if self.behaviour.patient else self.report.errors)[words] += 1
 
-    async def _until(self, *arguments: Any, **more: Any) -> Answer:
-        """Retries with growing pauses until the server answers."""
+    async def _request_until_answered(self, *arguments: Any, **options: Any) -> Response:
+        """Retry with growing pauses until the server answers."""
         pause = 0.25
-        while (answer := await self._ask(*arguments, **more)) is None:
-            await asyncio.sleep(pause * self._draw.uniform(0.5, 1.0))
+        while (response := await self._request(*arguments, **options)) is None:
+            await asyncio.sleep(pause * self._random.uniform(0.5, 1.0))
             pause = min(5.0, 2 * pause)
-        return answer
+        return response
 
     async def sign_in(self) -> None:
-        page = await self._until("sign-in page", "GET", "/account/sign-in/")
+        page = await self._request_until_answered("sign-in page", "GET", "/account/sign-in/")
         token = _TOKEN.search(page.text)
-        assert token, "the page of signing in has no form"
+        assert token, "the sign-in page has no form"
         form = {"username": self.name, "password": self.password, "csrfmiddlewaretoken": token[1]}
-        await self._until("sign in", "POST", "/account/sign-in/", form=form, good=(302,))
+        await self._request_until_answered("sign in", "POST", "/account/sign-in/", form=form, good=(302,))
 
     # ---- work ---------------------------------------------------------------------------------------------
 
     async def work(self, end: Callable[[], bool]) -> None:
-        """Works until the end, or until nothing is left."""
+        """Judge texts until `end` returns True, or until nothing is left."""
         text: str | None = None
-        ahead: str | None = None
+        prefetched: str | None = None
         try:
-            await asyncio.sleep(self._draw.random() * self.habit.think)
-            while self.habit.finish or not end():
+            await asyncio.sleep(self._random.random() * self.behaviour.think)
+            while self.behaviour.finish or not end():
                 if text is None:
-                    text, ahead = (await self._until("first text", "GET", self.home)).text, None
+                    response = await self._request_until_answered("first text", "GET", self.home)
+                    text, prefetched = response.text, None
                 article = _ARTICLE.search(text)
                 if article is None:
-                    return  # all is done
+                    return  # all texts are judged
                 card = dict(_DATA.findall(article[0]))
-                self.report.handed.append((self.name, card["id"]))
+                self.report.displayed_texts.append((self.name, card["id"]))
                 choices = [(name, value) for name, value in _CHOICE.findall(text) if name != "note"]
-                text, ahead = await self._judge(card, choices, ahead, 0.0 if end() else self.habit.think)
-                if self.habit.pages and not self._draw.randrange(self.habit.pages):
-                    await self._look_around()
-        except Refused:
+                think = 0.0 if end() else self.behaviour.think
+                text, prefetched = await self._judge(card, choices, prefetched, think)
+                if self.behaviour.pages and not self._random.randrange(self.behaviour.pages):
+                    await self._open_other_page()
+        except UnexpectedResponse:
             return
 
     async def _judge(
-        self, card: dict[str, str], choices: list[tuple[str, str]], ahead: str | None, think: float
+        self, card: dict[str, str], choices: list[tuple[str, str]], prefetched: str | None, think: float
     ) -> tuple[str | None, str | None]:
-        """Thinks, saves the draft, sends the answer; returns the prefetched text and the one from the confirmation
-        (none: must be requested; empty: nothing is left)."""
-        began = time.perf_counter()
-        if ahead is None:
-            found = await self._ask("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
-            ahead = None if found is None else found.text
-        think *= self._draw.uniform(0.5, 1.5)
-        answer = {name: float(value) for name, value in [self._draw.choice(choices)]}
+        """Think, save the draft and send the answer; return the prefetched text and the one from the confirmation
+        (None: must be requested; empty: nothing is left)."""
+        started = time.perf_counter()
+        if prefetched is None:
+            response = await self._request("next text", "GET", f"{self.home}next/?after={card['id']}", good=(200, 204))
+            prefetched = None if response is None else response.text
+        think *= self._random.uniform(0.5, 1.5)
+        answer = {name: float(value) for name, value in [self._random.choice(choices)]}
         if think > 1.5:
-            await asyncio.sleep(max(0.0, 0.6 * think - (time.perf_counter() - began)))
+            await asyncio.sleep(max(0.0, 0.6 * think - (time.perf_counter() - started)))
             draft = {"version": int(card["draft-version"]), "draft": {"answer": answer, "note": ""}}
-            await self._ask("draft", "PATCH", card["draft-url"], data=draft)
-        await asyncio.sleep(max(0.0, think - (time.perf_counter() - began)))
-        number = uuid.uuid4()
-        body = {"submission": str(number), "answer": answer, "note": "", "seconds": round(think, 1)}
-        if ahead:
+            await self._request("draft", "PATCH", card["draft-url"], data=draft)
+        await asyncio.sleep(max(0.0, think - (time.perf_counter() - started)))
+        submission = uuid.uuid4()
+        body = {"submission": str(submission), "answer": answer, "note": "", "seconds": round(think, 1)}
+        if prefetched:
             body["next"] = "ahead"
-        more: str | None = None
-        for _ in range(1 if self._draw.randrange(self.habit.again) else 2):  # sent twice: confirmed twice, stored once
-            confirmed = await self._until("submit", "POST", card["submit-url"], data=body)
-            self.report.sent[number.hex] = (card["id"], answer)
-            more = json.loads(confirmed.text).get("html")
-        if ahead and more and _ids(ahead) == _ids(more):
-            more = None
-        return ahead or None, more
+        following: str | None = None
+        # An answer that is sent twice is confirmed twice and stored once.
+        for _ in range(1 if self._random.randrange(self.behaviour.resend) else 2):
+            response = await self._request_until_answered("submit", "POST", card["submit-url"], data=body)
+            self.report.sent[submission.hex] = (card["id"], answer)
+            following = json.loads(response.text).get("html")
+        if prefetched and following and _ids(prefetched) == _ids(following):
+            following = None
+        return prefetched or None, following
 
-    async def _look_around(self) -> None:
-        page = self._draw.choice(["/my/", f"{self.home}guidelines/", f"{self.home}back/"])
-        answer = await self._ask("other page", "GET", page, good=(200, 302))
-        if answer is not None and answer.status == 302:
-            await self._ask("other page", "GET", answer.location)
+    async def _open_other_page(self) -> None:
+        page = self._random.choice(["/my/", f"{self.home}guidelines/", f"{self.home}back/"])
+        response = await self._request("other page", "GET", page, good=(200, 302))
+        if response is not None and response.status == 302:
+            await self._request("other page", "GET", response.location)
 
 
-async def crowd(
-    base: str, names: list[str], password: str, campaign: int, seconds: float, habit: Habit, report: Report,
-    *, signing: int = 8, started: Callable[[], None] = lambda: None, stop: Callable[[], bool] = lambda: False,
+async def run_crowd(
+    base: str, names: list[str], password: str, campaign: int, seconds: float, behaviour: Behaviour, report: Report,
+    *, sign_ins: int = 8, started: Callable[[], None] = lambda: None, stop: Callable[[], bool] = lambda: False,
 ) -> None:  # fmt: skip
-    """All sign in (`signing` at once), then all work for the given seconds. `started` is called when the clock
-    starts."""
-    # All may send a request at the same moment.
+    """Sign in all annotators (`sign_ins` at once), then let them work for the given seconds. `started` is called when
+    this time starts."""
+    # One thread each, because all may send a request at the same moment.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(len(names)))
-    people = [Annotator(base, name, password, campaign, habit, report) for name in names]
-    door = asyncio.Semaphore(signing)
+    annotators = [Annotator(base, name, password, campaign, behaviour, report) for name in names]
+    semaphore = asyncio.Semaphore(sign_ins)
 
-    async def enter(one: Annotator) -> None:
-        async with door:
-            await one.sign_in()
+    async def sign_in(annotator: Annotator) -> None:
+        async with semaphore:
+            await annotator.sign_in()
 
     try:
-        await asyncio.gather(*(enter(one) for one in people))
+        await asyncio.gather(*map(sign_in, annotators))
         started()
         end = time.perf_counter() + seconds
-        await asyncio.gather(*(one.work(lambda: stop() or time.perf_counter() >= end) for one in people))
+        await asyncio.gather(*(each.work(lambda: stop() or time.perf_counter() >= end) for each in annotators))
     finally:
-        for one in people:
-            one.close()
+        for annotator in annotators:
+            annotator.close()
 
 
 # ---- inside Django ----------------------------------------------------------------------------------------
 
 
-def make_house(items: int, names: list[str], password: str, overlap: int, slug: str = "crowd") -> int:
-    """A project with people, texts of two systems and an open campaign; returns the campaign's number."""
+def make_crowd_project(items: int, names: list[str], password: str, overlap: int, slug: str = "crowd") -> int:
+    """Create a project with annotators, texts of two systems and an open campaign; return the id of the campaign."""
     from django.contrib.auth.hashers import make_password
 
     from annotation.models import Item, Output, Reference, ReferenceSet, System
@@ -269,27 +281,27 @@ def make_house(items: int, names: list[str], password: str, overlap: int, slug: 
     from evalapp.accounts.models import Membership, Project, User
 
     project = Project.objects.create(slug=slug, name="Crowd")
-    secret = make_password(password)
-    people = User.objects.bulk_create([User(username=name, password=secret) for name in names])
+    password_hash = make_password(password)
+    users = User.objects.bulk_create([User(username=name, password=password_hash) for name in names])
     Membership.objects.bulk_create(
-        [Membership(project=project, user=row, role="annotator", pseudonym=f"p-{row.username}") for row in people]
+        [Membership(project=project, user=row, role="annotator", pseudonym=f"p-{row.username}") for row in users]
     )
     systems = [System.objects.create(project=project, name=f"system-{name}") for name in "ab"]
     original = ReferenceSet.objects.get_or_create(project=project, name="original")[0]
-    draw = random.Random(13)
+    rng = random.Random(13)
     for start in range(0, items, 5_000):
         rows = Item.objects.bulk_create(
             [
-                Item(project=project, key=f"item-{k:06d}", context=[_sentence(draw)], group=f"g{k}")
+                Item(project=project, key=f"item-{k:06d}", context=[_sentence(rng)], group=f"g{k}")
                 for k in range(start, min(items, start + 5_000))
             ]
         )
         Reference.objects.bulk_create(
-            [Reference(set=original, item=row, position=0, text=_sentence(draw)) for row in rows]
+            [Reference(set=original, item=row, position=0, text=_sentence(rng)) for row in rows]
         )
         Output.objects.bulk_create(
             [
-                Output(project=project, item=row, system=system, text=_sentence(draw))
+                Output(project=project, item=row, system=system, text=_sentence(rng))
                 for row in rows
                 for system in systems
             ]
@@ -305,38 +317,38 @@ def make_house(items: int, names: list[str], password: str, overlap: int, slug: 
 _WORDS = ("the", "a", "our", "this", "model", "answer", "speaker", "river", "letter", "explains", "ignores", "repeats")
 
 
-def _sentence(draw: random.Random) -> str:
-    return " ".join(draw.choices(_WORDS, k=draw.randint(8, 40)))
+def _sentence(rng: random.Random) -> str:
+    return " ".join(rng.choices(_WORDS, k=rng.randint(8, 40)))
 
 
-def found_in_database(campaign: int, sent: dict[str, Any]) -> dict[str, int]:
-    """The number of violations of each promise, all zero if everything holds, and `stored`."""
+def count_violations(campaign: int, sent: dict[str, Any]) -> dict[str, int]:
+    """Return the number of violations of each promise, all zero if there are none, and the number of stored answers."""
     from django.db.models import Count
 
     from annotation.models import Assignment, Campaign, Judgement, Rating, Slot
 
     row = Campaign.objects.get(pk=campaign)
-    found = {
-        number.hex: (public, answer)
-        for number, public, answer in Judgement.objects.filter(campaign=row).values_list(
+    stored = {
+        submission.hex: (public, answer)
+        for submission, public, answer in Judgement.objects.filter(campaign=row).values_list(
             "submission", "assignment__public", "answer"
         )
     }
-    held = Assignment.objects.filter(campaign=row, state__in=["open", "submitted"])
-    counted = held.filter(slot__isnull=False)
-    taken = Slot.objects.filter(campaign=row, state="taken").count()
-    over = counted.values("unit").annotate(n=Count("pk")).filter(n__gt=row.overlap)
-    twice = held.values("unit", "annotator", "repeat_number").annotate(n=Count("pk")).filter(n__gt=1)
-    stored = Judgement.objects.filter(campaign=row, current=True)
-    once = stored.values("assignment").annotate(n=Count("pk")).filter(n__gt=1)
+    assignments = Assignment.objects.filter(campaign=row, state__in=["open", "submitted"])
+    with_slot = assignments.filter(slot__isnull=False)
+    taken_slots = Slot.objects.filter(campaign=row, state="taken").count()
+    over_overlap = with_slot.values("unit").annotate(n=Count("pk")).filter(n__gt=row.overlap)
+    repeated = assignments.values("unit", "annotator", "repeat_number").annotate(n=Count("pk")).filter(n__gt=1)
+    current = Judgement.objects.filter(campaign=row, current=True)
+    doubled = current.values("assignment").annotate(n=Count("pk")).filter(n__gt=1)
     return {
-        "stored": len(found),
-        "lost": sum(number not in found for number in sent),
-        "changed": sum(tuple(found.get(number, tuple(mine))) != tuple(mine) for number, mine in sent.items()),
-        "doubled": once.count(),
-        "over_overlap": over.count(),
-        "twice_for_one": twice.count(),
-        "slots_wrong": abs(taken - counted.values("slot").distinct().count()),
-        "without_rating": abs(stored.count() - Rating.objects.filter(judgement__in=stored).count()),
-        "extra": stored.filter(extra=True).count(),
+        "stored": len(stored),
+        "lost": sum(submission not in stored for submission in sent),
+        "changed": sum(tuple(stored.get(key, tuple(answer))) != tuple(answer) for key, answer in sent.items()),
+        "doubled": doubled.count(),
+        "over_overlap": over_overlap.count(),
+        "twice_for_one": repeated.count(),
+        "slots_wrong": abs(taken_slots - with_slot.values("slot").distinct().count()),
+        "without_rating": abs(current.count() - Rating.objects.filter(judgement__in=current).count()),
+        "extra": current.filter(extra=True).count(),
     }

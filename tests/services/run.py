@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from evalapp.ops.processes import Family  # noqa: E402
 from tests.services import servers  # noqa: E402
-from tests.services.installing import CannotHave  # noqa: E402
+from tests.services.installing import ServerUnavailable  # noqa: E402
 from tests.services.plugin import REASONS_VARIABLE, SERVERS  # noqa: E402
 
 
@@ -36,35 +36,35 @@ def _interrupt(number: int, frame: object) -> None:
 
 
 @contextmanager
-def running(names: list[str], durable: bool = False) -> Iterator[dict[str, str]]:
-    """Starts the named servers; yields the variables with their addresses, and the missing ones with reasons."""
+def start_servers(names: list[str], durable: bool = False) -> Iterator[dict[str, str]]:
+    """Start servers; yield environment variables with their addresses and the reasons for missing ones."""
     folder = Path(tempfile.mkdtemp(prefix="evalapp-servers-"))
     folder.chmod(0o755)  # servers that run as another user must be able to enter
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     missing: dict[str, str] = {}
     try:
         with Family() as family:
             for name in names:
                 variable, title = SERVERS[name]
                 if os.environ.get(variable):
-                    found[variable] = os.environ[variable]
-                    say(f"{title}: the one that {variable} names")
+                    variables[variable] = os.environ[variable]
+                    log(f"{title}: uses the one in {variable}")
                     continue
                 started = time.monotonic()
                 try:
-                    found[variable] = servers.start(name, family, folder, durable)
-                    say(f"{title}: {found[variable]} ({time.monotonic() - started:.1f} s)")
-                except CannotHave as error:
+                    variables[variable] = servers.start(name, family, folder, durable)
+                    log(f"{title}: {variables[variable]} ({time.monotonic() - started:.1f} s)")
+                except ServerUnavailable as error:
                     missing[name] = str(error)
-                    say(f"{title} cannot be had: {error}")
+                    log(f"{title} is unavailable: {error}")
             if missing:
-                found[REASONS_VARIABLE] = json.dumps(missing)
-            yield found
+                variables[REASONS_VARIABLE] = json.dumps(missing)
+            yield variables
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"servers | {text}", file=sys.stderr, flush=True)
 
 
@@ -80,9 +80,9 @@ def pytest(arguments: list[str], env: dict[str, str] | None = None, quiet: bool 
     ).returncode
 
 
-def wanted(arguments: list[str]) -> list[str]:
-    """The servers that the selected tests need; the whole suite needs all, so it is not collected for this. If
-    collection fails, nothing is started: the run itself will report the error."""
+def get_needed_servers(arguments: list[str]) -> list[str]:
+    """Return the servers that the selected tests need. The whole suite needs all, so it is not collected. If collection
+    fails, no server is needed: the run itself will report the error."""
     if not arguments:
         return sorted(SERVERS)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,12 +91,12 @@ def wanted(arguments: list[str]) -> list[str]:
         return json.loads(path.read_text()) if path.exists() else []
 
 
-def parallel(arguments: list[str]) -> list[str]:
-    """For the whole suite, one process more than there are cores: a third of the time tests wait for servers, workers
-    and browsers. Tests in the same file stay together because they may share a server, and the plugin decides which
-    files come first."""
-    chosen = os.environ.get("WORKERS", "")
-    count = int(chosen) if chosen.isdigit() else (0 if arguments else min(len(os.sched_getaffinity(0)) + 1, 6))
+def get_parallel_options(arguments: list[str]) -> list[str]:
+    """Return the pytest options for several processes. The whole suite uses one process more than cores, because tests
+    wait for servers, workers and browsers a third of the time. Tests of a file stay in one process, where they may
+    share a server; the plugin decides which files come first."""
+    requested = os.environ.get("WORKERS", "")
+    count = int(requested) if requested.isdigit() else (0 if arguments else min(len(os.sched_getaffinity(0)) + 1, 6))
     return ["-n", str(count), "--dist", "loadfile", "--no-loadscope-reorder"] if count > 1 else []
 
 
@@ -105,29 +105,28 @@ def is_compiled() -> bool:
 
 
 def test(arguments: list[str]) -> int:
-    names = wanted(arguments)
-    say("needed: " + (", ".join(SERVERS[name][1] for name in names) or "none"))
+    names = get_needed_servers(arguments)
+    log("needed: " + (", ".join(SERVERS[name][1] for name in names) or "none"))
     with Family() as family:
         collecting = None
         if not arguments and not is_compiled():
-            # Otherwise every process of the run would compile the same six thousand modules; one does it for all while
-            # the servers start.
+            # Compile the six thousand modules once while the servers start, instead of in every process of the run.
             command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
             collecting = family.spawn("collecting", command, cwd=ROOT, output=subprocess.DEVNULL)
-        with running(names) as found:
+        with start_servers(names) as variables:
             if collecting:
                 collecting.process.wait()
-            return pytest([*parallel(arguments), *arguments], {**os.environ, **found})
+            return pytest([*get_parallel_options(arguments), *arguments], {**os.environ, **variables})
 
 
 def stay(names: list[str]) -> int:
-    if unknown(names):
+    if has_unknown_names(names):
         return 2
-    with running(names or list(SERVERS)) as found:
-        if not found.keys() - {REASONS_VARIABLE}:
+    with start_servers(names or list(SERVERS)) as variables:
+        if not variables.keys() - {REASONS_VARIABLE}:
             return 1
-        say("Ctrl-C ends them. In another terminal:")
-        for variable, value in found.items():
+        log("Ctrl-C stops them. In another terminal:")
+        for variable, value in variables.items():
             if variable != REASONS_VARIABLE:
                 print(f"export {variable}={value}", flush=True)
         threading.Event().wait()
@@ -136,20 +135,20 @@ def stay(names: list[str]) -> int:
 
 def run_with(arguments: list[str]) -> int:
     if len(arguments) < 3 or arguments[1] != "--":
-        say("usage: run.py with NAME,NAME -- COMMAND")
+        log("usage: run.py with NAME,NAME -- COMMAND")
         return 2
     names = arguments[0].split(",")
-    if unknown(names):
+    if has_unknown_names(names):
         return 2
-    with running(names, durable=True) as found:
-        return subprocess.run(arguments[2:], cwd=ROOT, env={**os.environ, **found}, check=False).returncode
+    with start_servers(names, durable=True) as variables:
+        return subprocess.run(arguments[2:], cwd=ROOT, env={**os.environ, **variables}, check=False).returncode
 
 
-def unknown(names: list[str]) -> bool:
-    wrong = sorted(set(names) - set(SERVERS))
-    if wrong:
-        say(f"unknown: {', '.join(wrong)}; there are {', '.join(SERVERS)}")
-    return bool(wrong)
+def has_unknown_names(names: list[str]) -> bool:
+    unknown = sorted(set(names) - set(SERVERS))
+    if unknown:
+        log(f"unknown: {', '.join(unknown)}; the servers are {', '.join(SERVERS)}")
+    return bool(unknown)
 
 
 def main(arguments: list[str]) -> int:

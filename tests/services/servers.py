@@ -18,14 +18,14 @@ from evalapp.ops import redis
 from evalapp.ops.ports import answers, find_free_port, wait_until
 from evalapp.ops.processes import Child, Ending, Family, User
 from tests.services import installing
-from tests.services.installing import CannotHave
+from tests.services.installing import ServerUnavailable
 
 # Accounts used instead of root: PostgreSQL and Elasticsearch refuse to run as root.
-_POSTGRES_USERS, _ORDINARY_USERS = ("postgres", "nobody"), ("nobody", "daemon")
+_POSTGRES_USERS, _UNPRIVILEGED_USERS = ("postgres", "nobody"), ("nobody", "daemon")
 
 
 def start(name: str, family: Family, folder: Path, durable: bool = False) -> str:
-    """Starts one server and returns its address, or raises CannotHave. `durable`: for measurements, PostgreSQL waits
+    """Start a server and return its address, or raise ServerUnavailable. `durable`: for measurements, PostgreSQL waits
     for the disk and Elasticsearch has production memory."""
     if name == "postgres":
         return _postgres(family, folder / name, durable)
@@ -34,36 +34,36 @@ def start(name: str, family: Family, folder: Path, durable: bool = False) -> str
     return {"redis": _redis, "chromium": _chromium}[name](family, folder / name)
 
 
-def _ordinary(candidates: tuple[str, ...]) -> User | None:
-    """The account to run as: none for an ordinary user, the first existing one for root."""
+def _choose_account(candidates: tuple[str, ...]) -> User | None:
+    """Return the account to run a server as: the first existing candidate for root, else None (the current user)."""
     if os.geteuid() != 0:
         return None
     for name in candidates:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
             return User(name, entry.pw_gid)
-    raise CannotHave(f"it refuses to run as root, and none of the accounts {', '.join(candidates)} exists")
+    raise ServerUnavailable(f"refuses to run as root, and none of the accounts {', '.join(candidates)} exists")
 
 
-def _own(folder: Path, user: User | None) -> None:
+def _make_folder(folder: Path, user: User | None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if user:
         shutil.chown(folder, user.name, user.group)
 
 
-def _wait(name: str, child: Child, ready, seconds: float, log: Path) -> None:
-    wait_until(lambda: ready() or child.process.poll() is not None, seconds, every=0.1)
-    if child.process.poll() is None and ready():
+def _wait_until_ready(name: str, child: Child, is_ready, seconds: float, log: Path) -> None:
+    wait_until(lambda: is_ready() or child.process.poll() is not None, seconds, every=0.1)
+    if child.process.poll() is None and is_ready():
         return
-    how = "ended" if child.process.poll() is not None else f"gave no answer within {seconds:.0f} s"
+    problem = "ended" if child.process.poll() is not None else f"did not respond within {seconds:.0f} s"
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    said = [line for line in lines if not line.startswith("at ")][-6:]  # without Java's stack
-    raise CannotHave(f"{name} {how}: " + " / ".join(said))
+    shown = [line for line in lines if not line.startswith("at ")][-6:]  # without Java stack traces
+    raise ServerUnavailable(f"{name} {problem}: " + " / ".join(shown))
 
 
 # ---- PostgreSQL -------------------------------------------------------------------------------------------
 
-_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_UNSAFE_SETTINGS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 _POSTGRES_SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "300",
@@ -75,10 +75,10 @@ _POSTGRES_SETTINGS = {
 
 def _postgres(family: Family, folder: Path, durable: bool) -> str:
     binaries = installing.postgres_binaries()
-    user = _ordinary(_POSTGRES_USERS)
-    _own(folder, user)
+    user = _choose_account(_POSTGRES_USERS)
+    _make_folder(folder, user)
     data, port = folder / "data", find_free_port()
-    made = subprocess.run(
+    done = subprocess.run(
         [binaries / "initdb", "--pgdata", data, "--auth", "trust", "--username", "evalapp", "--encoding", "UTF8",
          "--locale", "C.UTF-8", "--no-sync"],
         cwd=folder,
@@ -91,14 +91,14 @@ def _postgres(family: Family, folder: Path, durable: bool) -> str:
         group=user.group if user else None,
         extra_groups=[] if user else None,
     )  # fmt: skip
-    if made.returncode != 0:
-        raise CannotHave("initdb failed: " + " / ".join(made.stdout.strip().splitlines()[-3:]))
+    if done.returncode != 0:
+        raise ServerUnavailable("initdb failed: " + " / ".join(done.stdout.strip().splitlines()[-3:]))
     (data / "postgresql.auto.conf").write_text(
         "".join(
             f"{key} = '{value}'\n"
             for key, value in {
                 **_POSTGRES_SETTINGS,
-                **({} if durable else _CARELESS),
+                **({} if durable else _UNSAFE_SETTINGS),
                 "port": str(port),
                 "unix_socket_directories": str(folder),
             }.items()
@@ -108,17 +108,17 @@ def _postgres(family: Family, folder: Path, durable: bool) -> str:
 
 
 def start_postgres(family: Family, folder: Path) -> str:
-    """Starts the server of a prepared folder; a restart keeps the port and the data."""
-    binaries, user, log = installing.postgres_binaries(), _ordinary(_POSTGRES_USERS), folder / "log"
+    """Start the server of a prepared folder; a restart keeps the port and the data."""
+    binaries, user, log = installing.postgres_binaries(), _choose_account(_POSTGRES_USERS), folder / "log"
     settings = (folder / "data" / "postgresql.auto.conf").read_text()
     port = settings.partition("port = '")[2].partition("'")[0]
     command = [binaries / "postgres", "-D", folder / "data"]
     with log.open("wb") as output:
-        # INT is PostgreSQL's fast shutdown: sessions are cut instead of waited for.
+        # INT is PostgreSQL's fast shutdown, which does not wait for open sessions.
         ending = Ending(((signal.SIGINT, 10.0),))
         child = family.spawn("postgres", command, cwd=folder, output=output, user=user, ending=ending)
     ready = [str(binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(port)]
-    _wait("PostgreSQL", child, lambda: subprocess.run(ready, check=False).returncode == 0, 30, log)
+    _wait_until_ready("PostgreSQL", child, lambda: subprocess.run(ready, check=False).returncode == 0, 30, log)
     return f"postgres://evalapp@127.0.0.1:{port}/postgres"
 
 
@@ -136,21 +136,21 @@ def _redis(family: Family, folder: Path) -> str:
     ]  # fmt: skip
     with log.open("wb") as output:
         child = family.spawn("redis", command, cwd=folder, output=output)
-    _wait("Redis", child, lambda: redis.answers(url), 15, log)
+    _wait_until_ready("Redis", child, lambda: redis.answers(url), 15, log)
     return url
 
 
 # ---- Elasticsearch ----------------------------------------------------------------------------------------
 
 
-#: Java's compiler and garbage collector for a server that lives for minutes: both do less work.
-_BRIEF_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+#: A compiler and a garbage collector that do less work, for a server that runs for minutes.
+_SHORT_LIFE_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
 
 def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
     home = installing.elasticsearch_home()
-    user = _ordinary(_ORDINARY_USERS)
-    _own(folder, user)
+    user = _choose_account(_UNPRIVILEGED_USERS)
+    _make_folder(folder, user)
     configuration, temporary = folder / "config", folder / "tmp"
     shutil.copytree(home / "config", configuration)
     (configuration / "elasticsearch.yml").write_text(
@@ -170,13 +170,13 @@ def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
         )
     )
     options = configuration / "jvm.options"
-    # These name files in the distribution's own folder, which the server's user may not write to.
+    # These options name files in the folder of the distribution, which the server may not write to.
     unwanted = ("-Xlog:gc", "HeapDump", "-XX:ErrorFile", *(() if durable else ("UseG1GC",)))
-    kept = [line for line in options.read_text().splitlines() if not any(part in line for part in unwanted)]
+    lines = [line for line in options.read_text().splitlines() if not any(part in line for part in unwanted)]
     heap = "1g" if durable else "512m"
-    kept += [f"-Xms{heap}", f"-Xmx{heap}", *(() if durable else _BRIEF_LIFE)]
-    options.write_text("\n".join(kept) + "\n")
-    _own(temporary, user)
+    lines += [f"-Xms{heap}", f"-Xmx{heap}", *(() if durable else _SHORT_LIFE_OPTIONS)]
+    options.write_text("\n".join(lines) + "\n")
+    _make_folder(temporary, user)
     if user:
         for path in [configuration, *configuration.rglob("*")]:
             shutil.chown(path, user.name, user.group)
@@ -184,11 +184,11 @@ def _elasticsearch(family: Family, folder: Path, durable: bool) -> str:
 
 
 def start_elasticsearch(family: Family, folder: Path) -> str:
-    """Starts the server of a prepared folder; a restart keeps the data."""
+    """Start the server of a prepared folder; a restart keeps the data."""
     java, home = installing.java_home(), installing.elasticsearch_home()
     configuration, log = folder / "config", folder / "log"
     port = json.loads((configuration / "elasticsearch.yml").read_text())["http.port"]
-    user = _ordinary(_ORDINARY_USERS)
+    user = _choose_account(_UNPRIVILEGED_USERS)
     env = {
         **os.environ,
         "ES_HOME": str(home),
@@ -196,7 +196,7 @@ def start_elasticsearch(family: Family, folder: Path) -> str:
         "ES_JAVA_HOME": str(java),
         "ES_TMPDIR": str(folder / "tmp"),
         "HOME": str(folder),
-        "CLI_JAVA_OPTS": " ".join(_BRIEF_LIFE),  # of the program that starts the server
+        "CLI_JAVA_OPTS": " ".join(_SHORT_LIFE_OPTIONS),  # for the program that starts the server
     }
     with log.open("wb") as output:
         child = family.spawn(
@@ -209,15 +209,15 @@ def start_elasticsearch(family: Family, folder: Path) -> str:
             ending=Ending(((signal.SIGTERM, 15.0),)),
         )
     url = f"http://127.0.0.1:{port}"
-    _wait("Elasticsearch", child, lambda: answers("127.0.0.1", port) and _healthy(url), 240, log)
+    _wait_until_ready("Elasticsearch", child, lambda: answers("127.0.0.1", port) and _is_healthy(url), 240, log)
     return url
 
 
-def _healthy(url: str) -> bool:
+def _is_healthy(url: str) -> bool:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{url}/_cluster/health", timeout=5) as answer:
-            return json.load(answer)["status"] in {"green", "yellow"}
+        with opener.open(f"{url}/_cluster/health", timeout=5) as response:
+            return json.load(response)["status"] in {"green", "yellow"}
     except (OSError, ValueError, urllib.error.HTTPError):
         return False
 

@@ -39,8 +39,8 @@ def run(tmp_path):
     (tmp_path / "empty.ini").write_text("[pytest]\n")
 
     def run(*arguments, **variables):
-        unwanted = {variable for variable, _ in SERVERS.values()} | {"CI", REASONS_VARIABLE, "PYTEST_XDIST_WORKER"}
-        env = {k: v for k, v in os.environ.items() if k not in unwanted and not k.startswith("PYTEST_")}
+        excluded = {variable for variable, _ in SERVERS.values()} | {"CI", REASONS_VARIABLE, "PYTEST_XDIST_WORKER"}
+        env = {k: v for k, v in os.environ.items() if k not in excluded and not k.startswith("PYTEST_")}
         # Only the plugins under test: loading all installed ones would take seconds each time.
         env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
         command = [sys.executable, "-m", "pytest", "-p", "tests.services.plugin", "-p", "xdist.plugin"]
@@ -52,7 +52,7 @@ def run(tmp_path):
     return run
 
 
-def test_missing_servers_are_skips_and_the_last_lines_name_them_with_reasons(run):
+def test_tests_with_missing_servers_are_skipped_with_reasons(run):
     reasons = json.dumps({"postgres": "initdb is not installed"})
     done = run("-m", "not browser", **{REASONS_VARIABLE: reasons})
     assert done.returncode == 0, done.stdout
@@ -83,13 +83,13 @@ def test_available_server_is_used(run):
 
 
 def test_needs_of_selected_tests_are_reported(run, tmp_path):
-    def needed(*arguments):
+    def get_needed(*arguments):
         run("--collect-only", f"--servers-needed={tmp_path / 'needed.json'}", *arguments)
         return json.loads((tmp_path / "needed.json").read_text())
 
-    assert needed() == ["chromium", "postgres", "redis"]
-    assert needed("-m", "not server") == ["chromium"]
-    assert needed("-k", "plain or own") == []
+    assert get_needed() == ["chromium", "postgres", "redis"]
+    assert get_needed("-m", "not server") == ["chromium"]
+    assert get_needed("-k", "plain or own") == []
 
 
 def test_unknown_server_is_an_error(run, tmp_path):
@@ -112,9 +112,9 @@ def test_each_test_has_its_own_empty_database(postgres_url):
     connection.close()  # the fixture drops the database even if this is forgotten
 
 
-@pytest.mark.parametrize("turn", [1, 2])
-def test_django_on_postgres_has_tables_and_threads_see_commits(postgres_db, turn):
-    """Twice with the same row: the second test would fail if anything of the first were left."""
+@pytest.mark.parametrize("number", [1, 2])
+def test_django_on_postgres_has_tables_and_threads_see_commits(postgres_db, number):
+    """Runs twice with the same row: the second run would fail if the row of the first still existed."""
     from concurrent.futures import ThreadPoolExecutor
 
     from django.contrib.auth import get_user_model
@@ -180,10 +180,11 @@ def test_figures_of_promises_are_written_on_request(run, tmp_path):
         "    assert False\n"
     )
     for more in ([], ["-n", "2"]):
-        wanted = tmp_path / "figures.json"
-        wanted.unlink(missing_ok=True)
-        done = run("-k", "counts or fails", *more, PROMISE_FIGURES=str(wanted))
+        path = tmp_path / "figures.json"
+        path.unlink(missing_ok=True)
+        done = run("-k", "counts or fails", *more, PROMISE_FIGURES=str(path))
         assert done.returncode == pytest.ExitCode.TESTS_FAILED, done.stdout
-        found = json.loads(wanted.read_text())["promises"]
-        assert {name: (row["passed"], row["failed"]) for name, row in found.items()} == {"one": (2, 1), "two": (2, 0)}
-        assert found["two"]["noted"] == {"test_counts[3]": "3 rows", "test_counts[4]": "4 rows"}
+        promises = json.loads(path.read_text())["promises"]
+        counts = {name: (row["passed"], row["failed"]) for name, row in promises.items()}
+        assert counts == {"one": (2, 1), "two": (2, 0)}
+        assert promises["two"]["noted"] == {"test_counts[3]": "3 rows", "test_counts[4]": "4 rows"}

@@ -11,32 +11,32 @@ from django.conf import settings
 from evalapp.ops.ports import answers, wait_until
 from evalapp.ops.processes import Family
 from tests.services import installing, run, servers
-from tests.services.installing import CannotHave
+from tests.services.installing import ServerUnavailable
 
 RUN = [sys.executable, "tests/services/run.py"]
 
 
-def test_whole_suite_runs_on_one_process_more_than_cores_and_a_selection_on_one(monkeypatch):
+def test_number_of_processes(monkeypatch):
     monkeypatch.delenv("WORKERS", raising=False)
     for cores, processes in ((1, "2"), (2, "3"), (64, "6")):
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)))
-        assert run.parallel([]) == ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder"]
-    assert run.parallel(["tests/flows"]) == []
+        assert run.get_parallel_options([]) == ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder"]
+    assert run.get_parallel_options(["tests/flows"]) == []
     monkeypatch.setenv("WORKERS", "4")
-    assert run.parallel(["tests/flows"])[:2] == ["-n", "4"]
+    assert run.get_parallel_options(["tests/flows"])[:2] == ["-n", "4"]
     monkeypatch.setenv("WORKERS", "1")
-    assert run.parallel([]) == []
+    assert run.get_parallel_options([]) == []
 
 
-def test_whole_suite_is_not_collected_to_learn_its_needs(monkeypatch):
+def test_whole_suite_needs_all_servers_without_collection(monkeypatch):
     monkeypatch.setattr(run, "pytest", lambda *_, **__: pytest.fail("must not collect"))
-    assert run.wanted([]) == ["chromium", "elasticsearch", "postgres", "redis"]
+    assert run.get_needed_servers([]) == ["chromium", "elasticsearch", "postgres", "redis"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "compiled", "first"), [([], False, 1), ([], True, 0), (["tests/flows"], False, 0)]
 )
-def test_one_process_compiles_a_new_checkout_before_all_start(monkeypatch, arguments, compiled, first):
+def test_new_checkout_is_compiled_once_before_the_run(monkeypatch, arguments, compiled, first):
     done = []
 
     def spawn(family, name, command, **_):
@@ -45,42 +45,42 @@ def test_one_process_compiles_a_new_checkout_before_all_start(monkeypatch, argum
 
     monkeypatch.setattr(run.Family, "spawn", spawn)
     monkeypatch.setattr(run, "is_compiled", lambda: compiled)
-    monkeypatch.setattr(run, "wanted", lambda _: [])
+    monkeypatch.setattr(run, "get_needed_servers", lambda _: [])
     monkeypatch.setattr(run, "pytest", lambda *_: len(done))
     assert run.test(arguments) == first
 
 
-def test_without_root_it_names_the_packages_to_install(monkeypatch):
+def test_message_without_root_names_the_packages_to_install(monkeypatch):
     monkeypatch.setattr(installing, "can_install", lambda: False)
     monkeypatch.setattr(installing, "_postgres_binaries", lambda: None)
-    with pytest.raises(CannotHave, match="apt-get install postgresql"):
+    with pytest.raises(ServerUnavailable, match="apt-get install postgresql"):
         installing.postgres_binaries()
 
 
 def test_unavailable_server_is_named_with_its_reason(monkeypatch, capsys):
     def refuse(*_):
-        raise CannotHave("no initdb")
+        raise ServerUnavailable("no initdb")
 
     monkeypatch.delenv("TEST_DATABASE_URL", raising=False)
     monkeypatch.setattr(servers, "start", refuse)
-    with run.running(["postgres"]) as found:
-        assert found == {"TEST_SERVERS_MISSING": '{"postgres": "no initdb"}'}
-    assert "PostgreSQL cannot be had: no initdb" in capsys.readouterr().err
+    with run.start_servers(["postgres"]) as variables:
+        assert variables == {"TEST_SERVERS_MISSING": '{"postgres": "no initdb"}'}
+    assert "PostgreSQL is unavailable: no initdb" in capsys.readouterr().err
 
 
 def test_server_given_by_a_variable_is_used(monkeypatch):
     monkeypatch.setenv("TEST_REDIS_URL", "redis://127.0.0.1:7/0")
     monkeypatch.setattr(servers, "start", lambda *_: pytest.fail("must not start another"))
-    with run.running(["redis"]) as found:
-        assert found == {"TEST_REDIS_URL": "redis://127.0.0.1:7/0"}
+    with run.start_servers(["redis"]) as variables:
+        assert variables == {"TEST_REDIS_URL": "redis://127.0.0.1:7/0"}
 
 
 def test_server_that_dies_at_start_is_reported_with_its_output(tmp_path):
     log = tmp_path / "log"
     with Family() as family, log.open("wb") as output:
         child = family.spawn("x", ["sh", "-c", "echo bad option; echo '  at Java.stack'; exit 1"], output=output)
-        with pytest.raises(CannotHave, match=r"X ended: bad option$"):
-            servers._wait("X", child, lambda: False, 5, log)
+        with pytest.raises(ServerUnavailable, match=r"X ended: bad option$"):
+            servers._wait_until_ready("X", child, lambda: False, 5, log)
 
 
 def test_unknown_arguments_are_a_usage_error():
@@ -90,7 +90,7 @@ def test_unknown_arguments_are_a_usage_error():
 
 @pytest.mark.server
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_servers_end_with_their_runner_even_a_killed_one(number, tmp_path):
+def test_servers_stop_with_their_runner_even_if_it_is_killed(number, tmp_path):
     env = {k: v for k, v in os.environ.items() if k != "TEST_REDIS_URL"} | {"TMPDIR": str(tmp_path)}
     runner = subprocess.Popen(
         [*RUN, "stay", "redis"],

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from annotation.exporters import canonical
-from tests.faults.backup_world import on_sqlite
+from tests.faults.backup_world import make_sqlite_installation
 
 
 def test_small_sqlite_export_is_consistent(tmp_path: Path, migrated_file: Path, django_db_blocker: Any) -> None:
     from tests.cast import make_cast
     from tests.factories import make_items
 
-    source = on_sqlite(tmp_path / "source", migrated_file)
+    source = make_sqlite_installation(tmp_path / "source", migrated_file)
     with django_db_blocker.unblock(), source.django():
         project = make_cast().project
         make_items(project, 2)

@@ -20,7 +20,7 @@ from evalapp.common.models import Run, RunLog, WorkerBeat
 from evalapp.common.queue import cancel_run, enqueue_run, queue_has_worker, reconcile_runs, send_run
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
-from tests.services.plugin import emptied_redis
+from tests.services.plugin import empty_redis
 
 from .conftest import Installation, database_file, installed, point_queue_to, wait_until
 
@@ -34,7 +34,7 @@ def installation(
     folder = tmp_path_factory.mktemp("installation")
     with (
         database_file(folder, migrated_file, django_db_blocker),
-        emptied_redis() as url,
+        empty_redis() as url,
         installed(folder, url) as made,
     ):
         make_cast()

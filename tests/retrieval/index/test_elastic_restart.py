@@ -14,7 +14,7 @@ from retrieval.index import IndexUnavailable, open_index
 from retrieval.index.elastic_server import Access, health
 from retrieval.index.elastic_writer import Row, rebuild
 from tests.services import servers
-from tests.services.installing import CannotHave
+from tests.services.installing import ServerUnavailable
 
 ROWS = 6000
 
@@ -39,7 +39,7 @@ def test_server_stops_and_returns(folder):
     with Family() as family:
         try:
             url = servers.start("elasticsearch", family, folder)
-        except CannotHave as error:
+        except ServerUnavailable as error:
             pytest.skip(f"no Elasticsearch of its own: {error}")
         where = f"{url}/corpus"
         rebuild(where, rows("old", 100), language="en", tokenizer="words", access=Access(timeout=60))

@@ -12,7 +12,7 @@ from django.test import override_settings
 from tests.cast import Cast, make_cast
 from tests.evalapp.common.conftest import Installation, database_file, installed
 from tests.scoring.training import fill, put_toy_into_catalogue
-from tests.services.plugin import emptied_redis
+from tests.services.plugin import empty_redis
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def house(
 
     with (
         database_file(tmp_path_factory.mktemp("house"), migrated_file, django_db_blocker) as folder,
-        emptied_redis() as url,
+        empty_redis() as url,
         installed(folder, url) as found,
         override_settings(ARTEFACTS_DIR=folder / "artefacts"),
         pytest.MonkeyPatch.context() as patch,

@@ -17,7 +17,7 @@ from django.db import connection
 
 from annotation.models import Item, Output, System, Upload
 from evalapp.accounts.models import Membership, Project
-from tests.faults.backup_world import on_postgres, on_sqlite
+from tests.faults.backup_world import make_postgres_installation, make_sqlite_installation
 from tests.taking import ITEMS, RATINGS, WHOLE, as_bytes
 
 pytestmark = pytest.mark.django_db
@@ -234,7 +234,10 @@ def test_large_real_sets_come_back_byte_for_byte(shared_data, tmp_path):
 @pytest.mark.server("postgres")
 def test_both_databases_dump_the_same_bytes(migrated_url, migrated_file, tmp_path, shared_data, django_db_blocker):
     """Once with tables made by migrations, and once set up as in production."""
-    stations = [on_postgres(tmp_path / "postgresql", migrated_url), on_sqlite(tmp_path / "sqlite", migrated_file)]
+    stations = [
+        make_postgres_installation(tmp_path / "postgresql", migrated_url),
+        make_sqlite_installation(tmp_path / "sqlite", migrated_file),
+    ]
     sources = shortened(shared_data / "novikova", tmp_path), shared_data / "scratchplot"
     for station in stations:
         with django_db_blocker.unblock(), station.django():

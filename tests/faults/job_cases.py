@@ -1,6 +1,6 @@
-"""The work of test_jobs' workers, one class for each kind of run: start one, return its result in comparable form, and
-clean up for the next. A long run lasts long enough to be killed by time; a brief one has the minimum of data that
-reaches every place where a worker may die."""
+"""The kinds of runs for test_jobs. Each class starts a run, returns its result in comparable form, and deletes the
+result. A long run takes long enough to be killed after a random time; a short one has just enough data to reach every
+point where a worker may die."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Result = dict[str, Any]
 
 
 def digest(rows: Iterable[Any]) -> str:
-    """An order-independent digest of rows; duplicates count twice."""
+    """Return an order-independent digest of rows; duplicates count twice."""
     lines = sorted(json.dumps(row, default=str, sort_keys=True) for row in rows)
     return f"{len(lines)} {hashlib.sha256(chr(10).join(lines).encode()).hexdigest()[:16]}"
 
@@ -41,26 +41,26 @@ def digest_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest()[:16] for name in sorted(names)}
 
 
-def sentence(rng: random.Random, words: int = 8) -> str:
+def make_sentence(rng: random.Random, words: int = 8) -> str:
     return " ".join(rng.choice(WORDS) for _ in range(words))
 
 
-class Done:
-    """A kind of run. `begin` creates its prerequisites the first time. `sizes`: items of a brief and of a long one."""
+class JobCase:
+    """A kind of run. `sizes`: number of items of a short and of a long run."""
 
     kind = ""
     sizes = (0, 0)
 
     def __init__(self, folder: Path, *, long: bool) -> None:
         self.long, self.n_items = long, self.sizes[long]
-        self.name = f"{'long' if long else 'brief'}-{self.kind}"
-        self.folder = folder / self.name  # for encoders and files that belong to no installation
+        self.name = f"{'long' if long else 'short'}-{self.kind}"
+        self.folder = folder / self.name  # for encoders and uploaded files
         self.folder.mkdir()
         self.project = Project.objects.create(slug=f"for-{self.name}", name="Alpha")
         self.prepare()
 
     def prepare(self) -> None:
-        """Called once."""
+        """Create the data that all runs use."""
 
     def begin(self) -> Run:
         raise NotImplementedError
@@ -72,8 +72,8 @@ class Done:
         raise NotImplementedError
 
 
-class Import(Done):
-    """Items with references, outputs of two systems and ratings, each time in a new project."""
+class ImportCase(JobCase):
+    """Imports items with references, outputs of two systems and ratings, each time into a new project."""
 
     kind = "import"
     sizes = (150, 1500)
@@ -84,15 +84,15 @@ class Import(Done):
         self.files = self.folder / "files"
         self.files.mkdir()
         keys = [f"i{number:05d}" for number in range(self.n_items)]
-        items = ({"id": key, "context": [sentence(rng)], "references": [sentence(rng)]} for key in keys)
+        items = ({"id": key, "context": [make_sentence(rng)], "references": [make_sentence(rng)]} for key in keys)
         pairs = [(key, system) for key in keys for system in ("a", "b")]
-        outputs = ({"item": key, "system": system, "text": sentence(rng)} for key, system in pairs)
+        outputs = ({"item": key, "system": system, "text": make_sentence(rng)} for key, system in pairs)
         ratings = (
-            {"item": key, "system": system, "rater": "r1", "aspect": "quality", "value": 1 + place % 5}
-            for place, (key, system) in enumerate(pairs)
+            {"item": key, "system": system, "rater": "r1", "aspect": "quality", "value": 1 + index % 5}
+            for index, (key, system) in enumerate(pairs)
         )
-        head = {"name": "Alpha", "aspects": [{"name": "quality", "min": 1, "max": 5}]}
-        (self.files / "dataset.json").write_text(json.dumps(head))
+        dataset = {"name": "Alpha", "aspects": [{"name": "quality", "min": 1, "max": 5}]}
+        (self.files / "dataset.json").write_text(json.dumps(dataset))
         for name, rows in (("items", items), ("outputs", outputs), ("ratings", ratings)):
             with (self.files / f"{name}.jsonl").open("w") as file:
                 file.writelines(json.dumps(row) + "\n" for row in rows)
@@ -131,8 +131,8 @@ class Import(Done):
         run.project.delete()
 
 
-class FaultyImport(Import):
-    """The same with one invalid row."""
+class FaultyImportCase(ImportCase):
+    """The same import with one invalid row."""
 
     kind = "faulty"
     sizes = (50, 50)
@@ -146,8 +146,8 @@ class FaultyImport(Import):
         return {**super().result(run), "error": run.error, "rows": run.faults}
 
 
-class Scored(Done):
-    """A few outputs per item, scored in three batches with the product's own BLEU family."""
+class ScoreCase(JobCase):
+    """Scores outputs in three chunks."""
 
     kind = "score"
     sizes = (2 * ITEMS_PER_CHUNK + 10, 3 * ITEMS_PER_CHUNK)
@@ -156,17 +156,17 @@ class Scored(Done):
         rng, words = random.Random(2), 12 if self.long else 3
         original = ReferenceSet.objects.create(project=self.project, name="original")
         items = Item.objects.bulk_create(
-            Item(project=self.project, key=f"i{k:05d}", context=[sentence(rng)], group=f"g{k}")
+            Item(project=self.project, key=f"i{k:05d}", context=[make_sentence(rng)], group=f"g{k}")
             for k in range(self.n_items)
         )
         Reference.objects.bulk_create(
-            Reference(set=original, item=item, position=p, text=sentence(rng, words))
+            Reference(set=original, item=item, position=p, text=make_sentence(rng, words))
             for item in items
             for p in range(3 if self.long else 1)
         )
         systems = [self.project.systems.create(name=name) for name in ("a", "b")]
         Output.objects.bulk_create(
-            Output(project=self.project, item=item, system=system, text=sentence(rng, words))
+            Output(project=self.project, item=item, system=system, text=make_sentence(rng, words))
             for item in items
             for system in systems
         )
@@ -192,8 +192,8 @@ class Scored(Done):
         ScoreSet.objects.filter(project=self.project).delete()
 
 
-class Exported(Scored):
-    """The rows of such a project as a folder and an archive."""
+class ExportCase(ScoreCase):
+    """Exports a project as a folder and an archive."""
 
     kind = "export"
     sizes = (100, 800)
@@ -203,20 +203,20 @@ class Exported(Scored):
 
     def result(self, run: Run) -> Result:
         folder = Path(settings.EXPORTS_DIR) / str(run.pk)
-        told = {file["name"]: (file["rows"], file["bytes"]) for file in run.result["files"]}
-        there = {path.name for path in folder.iterdir()}
-        assert there == {*told, run.result["archive"]}
+        reported = {file["name"]: (file["rows"], file["bytes"]) for file in run.result["files"]}
+        names = {path.name for path in folder.iterdir()}
+        assert names == {*reported, run.result["archive"]}
         return {
-            "told": told,
-            "files": digest_files(folder, told),
-            "entries": list(entries(folder / run.result["archive"])),
+            "reported": reported,
+            "files": digest_files(folder, reported),
+            "entries": list(read_archive_entries(folder / run.result["archive"])),
         }
 
     def clear(self, run: Run) -> None:
         delete_export(run=run, user=None)
 
 
-def entries(archive: Path) -> Iterator[tuple[str, int]]:
+def read_archive_entries(archive: Path) -> Iterator[tuple[str, int]]:
     import zipfile
 
     with zipfile.ZipFile(archive) as zipped:
@@ -224,8 +224,8 @@ def entries(archive: Path) -> Iterator[tuple[str, int]]:
         yield from ((entry.filename, entry.CRC) for entry in zipped.infolist())
 
 
-class Trained(Done):
-    """The toy evaluator with a trainable encoder and many checkpoints."""
+class TrainCase(JobCase):
+    """Trains the toy evaluator with a trainable encoder and many checkpoints."""
 
     kind = "train"
 
@@ -235,28 +235,28 @@ class Trained(Done):
         make_ratings(self.project, outputs)
 
     def begin(self) -> Run:
-        wishes = TrainingOptions(
+        options = TrainingOptions(
             "toy", name="learned", folds=1, encoder=self.encoder,
             options={"epochs": 6 if self.long else 2, "learning_rate": 0.001},
         )  # fmt: skip
-        return start_training(project=self.project, wishes=wishes, any_encoder=True)
+        return start_training(project=self.project, wishes=options, any_encoder=True)
 
     def result(self, run: Run) -> Result:
         (row,) = Evaluator.objects.filter(project=self.project, kind=Evaluator.Kind.TRAINED)
         assert row.run_id == run.pk
         folder = Path(settings.ARTEFACTS_DIR) / row.folder
         (model,) = row.record["models"]
-        timeless = [{key: value for key, value in point.items() if key != "seconds"} for point in model["log"]]
-        there = {path.name for path in folder.iterdir()}
-        assert there == {file["name"] for file in row.record["files"]}
+        log = [{key: value for key, value in point.items() if key != "seconds"} for point in model["log"]]
+        names = {path.name for path in folder.iterdir()}
+        assert names == {file["name"] for file in row.record["files"]}
         curve = run.curve.order_by("series", "step").values_list("series", "step")
         return {
             "weights": digest_files(folder, ["model.safetensors", "fixtures.jsonl", "split.json"]),
-            "files": sorted(there),
+            "files": sorted(names),
             "signature": row.signature,
             "metrics": model["metrics"],
             "steps": model["steps"],
-            "log": timeless,
+            "log": log,
             "curve": list(curve),
         }
 
@@ -264,8 +264,8 @@ class Trained(Done):
         delete_evaluator(evaluator=Evaluator.objects.get(project=self.project, slug="learned"))
 
 
-class Annotated(Done):
-    """A `ream` with a random encoder selects from withheld references."""
+class AnnotateCase(JobCase):
+    """Selects references from withheld ones by `ream` with a random encoder."""
 
     kind = "annotate"
     sizes = (30, 60)
@@ -276,29 +276,29 @@ class Annotated(Done):
         original = ReferenceSet.objects.create(project=self.project, name="original")
         for number in range(self.n_items):
             item = Item.objects.create(
-                project=self.project, key=f"k{number}", context=[sentence(rng)], group=f"g{number}"
+                project=self.project, key=f"k{number}", context=[make_sentence(rng)], group=f"g{number}"
             )
             Reference.objects.bulk_create(
-                Reference(set=original, item=item, position=p, text=sentence(rng)) for p in range(6)
+                Reference(set=original, item=item, position=p, text=make_sentence(rng)) for p in range(6)
             )
 
     def begin(self) -> Run:
-        wishes = AnnotateWishes(evaluator="judge", into="chosen", controls=True)
-        return start_annotation(project=self.project, wishes=wishes)
+        options = AnnotateWishes(evaluator="judge", into="chosen", controls=True)
+        return start_annotation(project=self.project, wishes=options)
 
     def result(self, run: Run) -> Result:
         names = ("chosen", "chosen-raw", "chosen-random")
         rows = Reference.objects.filter(set__project=self.project)
-        (made,) = ReferenceSet.objects.filter(project=self.project, name="chosen")
+        (chosen,) = ReferenceSet.objects.filter(project=self.project, name="chosen")
         fields = ("item__key", "before", "after", "in_training", "steps")
         return {
             **{
                 name: digest(rows.filter(set__name=name).values_list("item__key", "position", "text", "meta"))
                 for name in names
             },
-            "traces": digest(AnnotationTrace.objects.filter(set=made).values_list(*fields)),
+            "traces": digest(AnnotationTrace.objects.filter(set=chosen).values_list(*fields)),
             "sets": sorted(self.project.reference_sets.values_list("name", flat=True)),
-            "counts": made.meta["counts"],
+            "counts": chosen.meta["counts"],
         }
 
     def clear(self, run: Run) -> None:
@@ -306,7 +306,7 @@ class Annotated(Done):
             delete_set(project=self.project, name=name)
 
 
-KINDS: dict[str, type[Done]] = {
-    made.kind: made for made in (Import, FaultyImport, Scored, Trained, Annotated, Exported)
+KINDS: dict[str, type[JobCase]] = {
+    case.kind: case for case in (ImportCase, FaultyImportCase, ScoreCase, TrainCase, AnnotateCase, ExportCase)
 }
-__all__ = ["KINDS", "Done", "Import"]
+__all__ = ["KINDS", "ImportCase", "JobCase"]

@@ -1,5 +1,5 @@
-"""Imported by the workers of test_jobs (`--include`): everything a job needs is loaded before the pool forks, so that a
-killed process is replaced at once, and a process kills itself at a named point when the test has requested it."""
+"""Imported by the workers of test_jobs (`--include`). Everything a job needs is loaded before the pool forks, so that a
+killed process is replaced quickly. A process kills itself at the point that the test has requested."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from evalapp.common import runner
 from scoring.ml import registry
 from scoring.ml.evaluators.ream import annotate, evaluator  # noqa: F401
 from scoring.ml.training import finetune
-from tests.faults.jobs_points import FREEZE, ORDER, POINTS
+from tests.faults.crash_points import FREEZE, ORDER, POINTS
 from tests.scoring.ml.training import toy  # noqa: F401
 from tests.scoring.ml.training.toy_entry import ENTRY
 
 torch.set_num_threads(1)
 registry.LEARNED = (*registry.LEARNED, ENTRY)
 registry.catalogue.cache_clear()
-# A short training must write checkpoints often, or there is none to continue from.
+# A short training must write checkpoints often to have one to continue from.
 finetune.CHECKPOINT_SECONDS = 0.05
 
 _seen: dict[str, int] = {}
 
 
-def _come_by(name: str) -> str:
-    """The action at this point and visit: `die`, `freeze`, or nothing."""
+def _get_action(name: str) -> str:
+    """Return the action at this visit of a point: `die`, `freeze`, or an empty string."""
     order = Path(os.environ[ORDER])
     try:
         point, number, times = order.read_text().split("\t")
@@ -58,41 +58,40 @@ def _come_by(name: str) -> str:
     return "die"
 
 
-#: Held while the heartbeat writes: a process frozen in the middle would also lock the database.
-_beating = threading.Lock()
+#: Locked while the heartbeat writes: a process frozen during the write would also lock the database.
+_beat_lock = threading.Lock()
 _beat = runner._Heart.beat
 
 
-def _beat_alone(heart: runner._Heart) -> None:
-    with _beating:
+def _beat_with_lock(heart: runner._Heart) -> None:
+    with _beat_lock:
         _beat(heart)
 
 
-runner._Heart.beat = _beat_alone  # type: ignore[method-assign]
+runner._Heart.beat = _beat_with_lock  # type: ignore[method-assign]
 
 
-def _end(how: str) -> None:
-    if how == "die":
+def _crash(action: str) -> None:
+    if action == "die":
         os.kill(os.getpid(), signal.SIGKILL)
-    with _beating:
+    with _beat_lock:
         os.kill(os.getpid(), signal.SIGSTOP)
-    time.sleep(2 * runner.BEAT_SECONDS)  # its memory is swapped in from disk; its heartbeat runs first
+    time.sleep(2 * runner.BEAT_SECONDS)  # after it continues, the heartbeat runs first
 
 
-def _deadly(name: str, function: Any, moment: str) -> Any:
+def _add_crash_point(name: str, function: Any, moment: str) -> Any:
     @functools.wraps(function)
-    def wrapped(*args: Any, **named: Any) -> Any:
-        now = _come_by(name)
-        if now and moment == "half":
-            work = args[0]
-            with work.file.open("ab") as lines:
+    def wrapped(*args: Any, **options: Any) -> Any:
+        action = _get_action(name)
+        if action and moment == "half":
+            with args[0].file.open("ab") as lines:
                 lines.write(b'{"pk": 1, "key": "half a li')
-        if now and moment != "after":
-            _end(now)
-            now = ""
-        result = function(*args, **named)
-        if now:
-            _end(now)
+        if action and moment != "after":
+            _crash(action)
+            action = ""
+        result = function(*args, **options)
+        if action:
+            _crash(action)
         return result
 
     return wrapped
@@ -100,7 +99,7 @@ def _deadly(name: str, function: Any, moment: str) -> Any:
 
 for _name, (_module, _path, _moment) in POINTS.items():
     _owner: Any = import_module(_module)
-    *_within, _last = _path.split(".")
-    for _part in _within:
+    *_parents, _last = _path.split(".")
+    for _part in _parents:
         _owner = getattr(_owner, _part)
-    setattr(_owner, _last, _deadly(_name, getattr(_owner, _last), _moment))
+    setattr(_owner, _last, _add_crash_point(_name, getattr(_owner, _last), _moment))

@@ -1,15 +1,14 @@
-"""The points at which a worker of test_jobs can be made to die."""
+"""The points at which a test can make a worker die."""
 
 from __future__ import annotations
 
-#: The file in which a test names the point of death of the next process: `POINT NUMBER TIMES`, on the NUMBERth visit to
-#: the point; the file is deleted when TIMES processes have died of it.
+#: The variable with the file in which a test names the point where the next process dies: `POINT NUMBER TIMES`. It dies
+#: on the NUMBERth visit to the point; the file is deleted when TIMES processes have died.
 ORDER = "EVALAPP_TEST_DIE_AT"
-#: Instead of TIMES: the process freezes with all its threads until it is woken.
+#: Instead of TIMES: the process freezes with all its threads until it is continued.
 FREEZE = "freeze"
 
-#: Points by name: module, function called there, and whether the process dies before, after or halfway through the
-#: call.
+#: Name -> module, function, and whether the process dies before, after or halfway through a call of the function.
 POINTS = {
     "import: rows are staged": ("annotation.pipelines.imports", "_Import._check", "before"),
     "import: rows are checked": ("annotation.pipelines.imports", "_Import._store", "before"),
