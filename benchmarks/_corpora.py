@@ -15,8 +15,8 @@ from benchmarks._texts import OWN
 DIALOGUES = ("text_self_dialogue", "text_dailydialog_decontaminated")
 
 
-def real_pairs(data: Path | None) -> list[tuple[str, str]]:
-    """Distinct (turn, next turn) pairs of the dialogues below `data` in order; without data, pairs of built-in
+def read_real_pairs(data: Path | None) -> list[tuple[str, str]]:
+    """Return distinct (turn, next turn) pairs of the dialogues below `data` in order; without data, pairs of built-in
     sentences."""
     if data is None:
         return [(one, two) for one in OWN for two in OWN if one != two]
@@ -29,20 +29,20 @@ def real_pairs(data: Path | None) -> list[tuple[str, str]]:
     return list(found)
 
 
-def recombined(pairs: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
-    """The beginning of a query joined to the end of another, with the response of a third pair."""
+def recombine_pairs(pairs: list[tuple[str, str]], rng: random.Random) -> tuple[str, str]:
+    """Join the beginning of a query to the end of another; take the response of a third pair."""
     one, two = rng.choice(pairs)[0].split(), rng.choice(pairs)[0].split()
     words = one[: rng.randint(0, len(one))] + two[rng.randint(0, len(two)) :]
     return " ".join(words or one), rng.choice(pairs)[1]
 
 
 def make_pairs(count: int, data: Path | None, seed: int) -> Iterator[tuple[str, str]]:
-    """`count` distinct pairs, real ones first; reproducible for the same data and seed."""
-    pairs = real_pairs(data)
+    """Return `count` distinct pairs, real ones first; reproducible for the same data and seed."""
+    pairs = read_real_pairs(data)
     rng = random.Random(seed)
     seen: set[int] = set()
     made = 0
-    for pair in chain(pairs, iter(lambda: recombined(pairs, rng), None)):
+    for pair in chain(pairs, iter(lambda: recombine_pairs(pairs, rng), None)):
         if made == count:
             return
         if pair is not None and hash(pair) not in seen:
@@ -52,15 +52,15 @@ def make_pairs(count: int, data: Path | None, seed: int) -> Iterator[tuple[str, 
 
 
 def make_corpus(path: Path, count: int, data: Path | None, seed: int) -> None:
-    """Writes `count` pairs as corpus.jsonl."""
+    """Write `count` pairs as corpus.jsonl."""
     with path.open("w", encoding="utf-8") as file:
         for query, response in make_pairs(count, data, seed):
             file.write(json.dumps({"query": query, "response": response}, ensure_ascii=False) + "\n")
 
 
 def make_queries(count: int, data: Path | None, seed: int) -> list[str]:
-    """`count` query texts as from a page: three of four recombined from two queries (absent from corpora of other seeds
-    except by chance), one of four a real query."""
-    pairs = real_pairs(data)
+    """Return `count` query texts as from a page: three of four are recombined from two queries (and absent from corpora
+    of other seeds except by chance), one of four is a real query."""
+    pairs = read_real_pairs(data)
     rng = random.Random(f"queries {seed}")
-    return [rng.choice(pairs)[0] if n % 4 == 3 else recombined(pairs, rng)[0] for n in range(count)]
+    return [rng.choice(pairs)[0] if n % 4 == 3 else recombine_pairs(pairs, rng)[0] for n in range(count)]

@@ -1,5 +1,5 @@
-"""For benchmarks of a whole installation: the processes of docker-compose.yml on PostgreSQL, a program with Django in
-their environment, and the memory of each."""
+"""For benchmarks of an installation: the processes of docker-compose.yml on PostgreSQL, Django code in their
+environment, and their memory and CPU time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 
 @contextmanager
-def installation(*names: str, variables: dict[str, str] | None = None) -> Iterator[Any]:
-    """A `Composed` on a durable database, as in production, with these services running."""
+def start_installation(*names: str, variables: dict[str, str] | None = None) -> Iterator[Any]:
+    """Start these services on a durable database, as in production; yield a `Composed`."""
     from tests.services.composed import Composed
     from tests.services.run import start_servers
 
@@ -38,8 +38,8 @@ def installation(*names: str, variables: dict[str, str] | None = None) -> Iterat
             yield made
 
 
-def inside(made: Any, code: str, **values: Any) -> Any:
-    """The last output line of a program with Django, parsed as JSON; `values` are its variables."""
+def run_django_code(made: Any, code: str, **values: Any) -> Any:
+    """Run code in a process with Django; return its last output line, parsed as JSON. `values` are its variables."""
     head = "import json, sys; import django; django.setup(); globals().update(json.loads(sys.argv[1]))\n"
     env = {**made.build_environment("web"), "DJANGO_SETTINGS_MODULE": "evalapp.settings", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -56,7 +56,7 @@ def inside(made: Any, code: str, **values: Any) -> Any:
 
 
 def postgres_pid(url: str) -> int:
-    """The process of the server at this address."""
+    """Return the process id of the server at this address."""
     import psutil
 
     port = int(url.rsplit(":", 1)[1].split("/")[0])
@@ -69,8 +69,8 @@ def postgres_pid(url: str) -> int:
 
 
 def memory(made: Any) -> dict[str, dict[str, float]]:
-    """Service -> megabytes of all its processes: `mb` counts shared memory once (proportional set size), `largest` is
-    the resident size of the largest process."""
+    """Return for each service the megabytes of all its processes: `mb` counts shared memory once (proportional set
+    size), `largest` is the resident size of the largest process."""
     import psutil
 
     found = {}
@@ -91,7 +91,7 @@ def memory(made: Any) -> dict[str, dict[str, float]]:
 
 
 def cpu(made: Any) -> dict[str, float]:
-    """Service -> CPU seconds used so far."""
+    """Return for each service the CPU seconds used so far."""
     import psutil
 
     found = {}

@@ -1,5 +1,5 @@
-"""A temporary installation with people who write references: Redis, web and live worker on free ports, stopped at the
-end. For the benchmarks of reference writing."""
+"""A temporary installation with annotators who write references, for the benchmarks of reference writing: Redis, web
+and live worker on free ports."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
 
 
 @dataclass(frozen=True)
-class House:
-    """The address of the installation, and `people`: [{"cookie", "campaign", "public"}], each with their own task."""
+class WritingInstallation:
+    """The address of the installation, and `people`: [{"cookie", "campaign", "public"}], each with a separate task."""
 
     base: str
     people: list[dict[str, Any]]
@@ -43,8 +43,8 @@ class House:
 
 
 def prepare(people: int, references: int, seed: int, data: str, live: bool) -> list[dict[str, Any]]:
-    """A project with an evaluator that rates sets (its files only with `live`), an item with this number of references
-    for each person, an open campaign, and one task each."""
+    """Create a project with an evaluator that rates sets (with files only if `live`), and for each annotator an item
+    with this number of references and a task in an open campaign."""
     import django
 
     django.setup()
@@ -61,7 +61,7 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
     project = Project.objects.create(slug="bench", name="Benchmark")
     owner = User.objects.create(username="owner")
     Membership.objects.create(project=project, user=owner, role="owner")
-    _put_rater(project, live)
+    _make_rater(project, live)
     original = ReferenceSet.objects.create(project=project, name="original")
     for number, (context, known) in enumerate(make_queries(texts, people, 1, references, seed)):
         item = Item.objects.create(project=project, key=f"i{number}", context=context, group=f"g{number}")
@@ -84,7 +84,7 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
     return found
 
 
-def _put_rater(project: Any, live: bool) -> None:
+def _make_rater(project: Any, live: bool) -> None:
     from django.conf import settings
 
     from scoring.models import Evaluator
@@ -100,7 +100,9 @@ def _put_rater(project: Any, live: bool) -> None:
 
 
 @contextmanager
-def house(people: int, references: int, seed: int, data: Path | None, *, live: bool = True) -> Iterator[House]:
+def start_writing_installation(
+    people: int, references: int, seed: int, data: Path | None, *, live: bool = True
+) -> Iterator[WritingInstallation]:
     """PostgreSQL where available, else SQLite; two web processes and one live worker, as `manage.py up` starts them on
     two cores."""
     from evalapp.ops.ports import answers, find_free_port, wait_until
@@ -145,16 +147,16 @@ def house(people: int, references: int, seed: int, data: Path | None, *, live: b
             pids["live"] = family.spawn("live", worker, env=env, cwd=ROOT, output=log).pid
         if not wait_until(lambda: answers("127.0.0.1", port), 60):
             raise SystemExit(Path(folder, "log").read_text()[-3000:])
-        yield House(f"http://127.0.0.1:{port}", json.loads(done.stdout.splitlines()[-1]), pids)
+        yield WritingInstallation(f"http://127.0.0.1:{port}", json.loads(done.stdout.splitlines()[-1]), pids)
 
 
-def sign_in_client(house: House, person: dict[str, Any], kind: Any) -> Any:
+def sign_in_client(installation: WritingInstallation, person: dict[str, Any], kind: Any) -> Any:
     """An httpx client signed in as this person; `kind` is its class."""
     import httpx
 
     token = "b" * 32
     return kind(
-        base_url=house.base,
+        base_url=installation.base,
         timeout=60,
         verify=httpx.create_ssl_context(verify=False),  # not needed, and one per person would cost a second of CPU
         cookies={"sessionid": person["cookie"], "csrftoken": token},

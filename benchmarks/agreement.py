@@ -54,93 +54,96 @@ class Times(NamedTuple):
     processor: float
 
 
-def timed(work) -> tuple[object, Times]:
+def time_call(work) -> tuple[object, Times]:
     begin, used = time.perf_counter(), time.process_time()
     result = work()
     return result, Times(time.perf_counter() - begin, time.process_time() - used)
 
 
-def long_form(data: np.ndarray, order: np.ndarray | None) -> Rows:
+def to_long_form(data: np.ndarray, order: np.ndarray | None) -> Rows:
     raters, units = data.shape
     columns = np.repeat(np.arange(units), raters), np.tile(np.arange(raters), units), data.T.ravel().copy()
     return Rows(*(column if order is None else column[order] for column in columns))
 
 
-def by_assignment(rows: Rows) -> np.ndarray:
+def build_matrix_by_assignment(rows: Rows) -> np.ndarray:
     """The package's matrix."""
     data = np.full((int(rows.rater.max()) + 1, int(rows.unit.max()) + 1), np.nan)
     data[rows.rater, rows.unit] = rows.value
     return data
 
 
-def by_count(rows: Rows, values: int) -> np.ndarray:
+def build_table_by_count(rows: Rows, values: int) -> np.ndarray:
     """The package's table of units by values."""
     places = rows.unit * values + rows.value.astype(np.int64) - 1
     return np.bincount(places, minlength=(int(rows.unit.max()) + 1) * values).reshape(-1, values)
 
 
-def by_pivot(rows: Rows) -> np.ndarray:
+def build_matrix_by_pivot(rows: Rows) -> np.ndarray:
     """The package's matrix, by pandas."""
     return pandas.DataFrame(rows._asdict()).pivot(index="unit", columns="rater", values="value").to_numpy().T
 
 
-def points(given: argparse.Namespace, values: int, shuffled: bool) -> dict:
+def compare_points(given: argparse.Namespace, values: int, shuffled: bool) -> dict:
     """Point estimates of the same ratings, run by run, on every scale."""
     data = make_ratings(given.ratings // given.raters, given.raters, values, given.seed)
-    rows = long_form(data, np.random.default_rng(given.seed).permutation(data.size) if shuffled else None)
+    rows = to_long_form(data, np.random.default_rng(given.seed).permutation(data.size) if shuffled else None)
     made: dict[str, list[Times]] = {}
     for _ in range(given.runs):
         for name, way in {
-            "assignment": by_assignment,
-            "count": partial(by_count, values=values),
-            "pivot": by_pivot,
+            "assignment": build_matrix_by_assignment,
+            "count": partial(build_table_by_count, values=values),
+            "pivot": build_matrix_by_pivot,
         }.items():
-            result, times = timed(partial(way, rows))
+            result, times = time_call(partial(way, rows))
             made.setdefault(name, []).append(times)
             if name == "count":
                 table = result
             else:
                 assert np.array_equal(result, data)
-    found: dict[str, dict] = {"seconds to make what the package wants": {name: seconds(made[name]) for name in made}}
+    found: dict[str, dict] = {
+        "seconds to make what the package wants": {name: get_seconds(made[name]) for name in made}
+    }
     domain = np.arange(1.0, values + 1)
     for scale in SCALES:
         ours, peer, counted = [], [], []
         for _ in range(given.runs):
-            own, times = timed(
+            own, times = time_call(
                 partial(krippendorff_alpha, rows.unit, rows.value, scale=scale, bootstrap=Bootstrap(resamples=0))
             )
             ours.append(times)
-            theirs, times = timed(partial(krippendorff.alpha, data, level_of_measurement=scale))
+            theirs, times = time_call(partial(krippendorff.alpha, data, level_of_measurement=scale))
             peer.append(times)
-            other, times = timed(
+            other, times = time_call(
                 partial(krippendorff.alpha, value_counts=table, value_domain=domain, level_of_measurement=scale)
             )
             counted.append(times)
         from_columns = {
-            "numpy assignment": together(made["assignment"], peer),
-            "numpy count": together(made["count"], counted),
-            "pandas pivot": together(made["pivot"], peer),
+            "numpy assignment": add_times(made["assignment"], peer),
+            "numpy count": add_times(made["count"], counted),
+            "pandas pivot": add_times(made["pivot"], peer),
         }
         found[scale] = {
-            "ours": seconds(ours),
-            "package, finished matrix": {**seconds(peer), "times_faster": ratios(peer, ours)},
+            "ours": get_seconds(ours),
+            "package, finished matrix": {**get_seconds(peer), "times_faster": compute_ratios(peer, ours)},
             "package, from the columns": {
-                name: {**seconds(times), "times_faster": ratios(times, ours)} for name, times in from_columns.items()
+                name: {**get_seconds(times), "times_faster": compute_ratios(times, ours)}
+                for name, times in from_columns.items()
             },
             "difference": max(abs(own.value - float(theirs)), abs(own.value - float(other))),
         }
     return found
 
 
-def together(one: list[Times], two: list[Times]) -> list[Times]:
+def add_times(one: list[Times], two: list[Times]) -> list[Times]:
     return [Times(a.clock + b.clock, a.processor + b.processor) for a, b in zip(one, two, strict=True)]
 
 
-def seconds(times: list[Times]) -> dict:
+def get_seconds(times: list[Times]) -> dict:
     return {name: spread([getattr(each, name) for each in times]) for name in Times._fields}
 
 
-def ratios(theirs: list[Times], ours: list[Times]) -> dict:
+def compute_ratios(theirs: list[Times], ours: list[Times]) -> dict:
     """How many times as long the others take, run by run."""
     pairs = list(zip(theirs, ours, strict=True))
     return {
@@ -149,7 +152,7 @@ def ratios(theirs: list[Times], ours: list[Times]) -> dict:
     }
 
 
-def resampled(given: argparse.Namespace) -> dict:
+def time_intervals(given: argparse.Namespace) -> dict:
     """Seconds for alpha with its interval."""
     found = {}
     for name, values, raters in (("5 points", 5, given.raters), ("slider of 101", 101, 3)):
@@ -159,7 +162,7 @@ def resampled(given: argparse.Namespace) -> dict:
         if values == 5:
             cases["interval, clusters of 10 units"] = ("interval", unit // 10)
         for case, (scale, cluster) in cases.items():
-            estimate, times = timed(
+            estimate, times = time_call(
                 partial(
                     krippendorff_alpha,
                     unit,
@@ -192,12 +195,12 @@ def main() -> None:
         "runs": given.runs,
         "seed": given.seed,
         "point": {
-            f"{values} values, {order}": points(given, values, order == "shuffled")
+            f"{values} values, {order}": compare_points(given, values, order == "shuffled")
             for values in given.values
             for order in ("sorted by unit", "shuffled")
         },
         "resamples": given.resamples,
-        "interval": resampled(given),
+        "interval": time_intervals(given),
     }
     print(json.dumps(report, indent=1))
 

@@ -36,8 +36,8 @@ from scoring.ml.types import Item, Record
 Trial = tuple[Record, tuple[str, ...], float]
 
 
-class Noting(Ream):
-    """Records every set it is asked about."""
+class RecordingReam(Ream):
+    """Records every set that it scores."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -49,7 +49,7 @@ class Noting(Ream):
         return found
 
 
-def make_evaluator(encoder: str | None, seed: int) -> Noting:
+def make_evaluator(encoder: str | None, seed: int) -> RecordingReam:
     entry = get_entry("ream")
     source = find_encoder(encoder)
     settings = entry.parse_train_options("recommended", {})
@@ -63,11 +63,11 @@ def make_evaluator(encoder: str | None, seed: int) -> Noting:
     artefact = Artefact(
         "ream", "recommended", seed, ("overall",), settings, {}, record, network, source, embedded=False
     )
-    return Noting(entry, artefact)
+    return RecordingReam(entry, artefact)
 
 
-def anew(evaluator: Ream, trial: Trial) -> float:
-    """The reliability of a set, without caching."""
+def score_from_scratch(evaluator: Ream, trial: Trial) -> float:
+    """Return the reliability of a set, computed without caches."""
     query, texts, _ = trial
     evaluator.pair_encoder._cache.clear()
     vectors, _ = evaluator.pair_encoder.vectors([replace(query, text=text) for text in texts])
@@ -76,9 +76,13 @@ def anew(evaluator: Ream, trial: Trial) -> float:
         return float(evaluator.network(x, torch.ones(x.shape[:2], dtype=torch.bool, device=x.device))[0])
 
 
-def one_run(given: argparse.Namespace, items: list[Item], candidates: list[list[str]], greedy: bool) -> dict[str, Any]:
+def compare_selection(
+    given: argparse.Namespace, items: list[Item], candidates: list[list[str]], greedy: bool
+) -> dict[str, Any]:
     evaluator = make_evaluator(given.encoder, given.seed)
-    anew(evaluator, (Record("", context=items[0].context), tuple(candidates[0][:2]), 0.0))  # loads the encoder
+    score_from_scratch(
+        evaluator, (Record("", context=items[0].context), tuple(candidates[0][:2]), 0.0)
+    )  # loads the encoder
     evaluator.pair_encoder._cache.clear()
     began = time.perf_counter()
     found = evaluator.annotate(items, candidates, greedy=greedy, seed=given.seed)
@@ -87,7 +91,7 @@ def one_run(given: argparse.Namespace, items: list[Item], candidates: list[list[
     drawn = random.Random(given.seed).sample(trials, min(given.trials, len(trials)))
     largest, began = 0.0, time.perf_counter()
     for trial in drawn:
-        largest = max(largest, abs(anew(evaluator, trial) - trial[2]))
+        largest = max(largest, abs(score_from_scratch(evaluator, trial) - trial[2]))
     theirs = (time.perf_counter() - began) / len(drawn) * len(trials)
     return {
         "ours": ours, "anew": theirs, "ratio": theirs / ours, "trials": len(trials), "difference": largest,
@@ -116,7 +120,7 @@ def main() -> None:
     candidates = [answers[1:] for _, answers in queries]
     found: dict[str, Any] = {"items": given.items, "candidates": given.candidates, "seed": given.seed, **machine()}
     for name, greedy in (("first-fit", False), ("greedy", True)):
-        runs = [one_run(given, items, candidates, greedy) for _ in range(given.runs)]
+        runs = [compare_selection(given, items, candidates, greedy) for _ in range(given.runs)]
         found[name] = {key: spread([run[key] for run in runs]) for key in ("ours", "anew", "ratio", "difference")}
         found[name] |= {key: runs[0][key] for key in ("trials", "pairs_read", "pairs_of_trials", "chosen")}
     print(json.dumps(found, indent=1))

@@ -1,13 +1,13 @@
 """Two hundred annotators who think for five seconds, for five minutes, on the processes of docker-compose.yml with
-PostgreSQL, Redis, four web processes, three workers and the clock, all on one machine together with the annotators.
+PostgreSQL, Redis, four web processes, three workers and beat, all on one machine together with the annotators.
 Prints JSON: times of each kind of request, errors, the CPU cost of a judgement, the memory of each service at the
 start, in the middle and at the end, and a check of the database afterwards.
 
     python benchmarks/annotators.py [--annotators 200] [--seconds 300] [--think 5]
 
-They sign in by the form and then behave like browsers: a draft while they think, the answer with a submission number,
-whose confirmation brings the text after the next, one in 25 sent twice, another page now and then. Targets: no error,
-p95 below 300 ms, flat memory.
+They sign in by the form and then behave like browsers: they save a draft while they think, send the answer with a
+submission id (one in 25 twice), get the text after the next with its confirmation, and sometimes open another page.
+Targets: no error, p95 below 300 ms, flat memory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks._stack import cpu, inside, installation, machine, memory
+from benchmarks._stack import cpu, machine, memory, run_django_code, start_installation
 from tests.services.annotators import Behaviour, Report, run_crowd
 
 PASSWORD = "annotator-of-the-benchmark"
@@ -45,10 +45,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     items = options.items or 100 + expected // (2 * OVERLAP) * 2
     report = Report()
     looks: list[dict[str, Any]] = []
-    with installation(
+    with start_installation(
         "web", "worker-cpu", "worker-gpu", "worker-live", "beat", variables={"WEB_WORKERS": str(options.workers)}
     ) as made:
-        campaign = inside(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
+        campaign = run_django_code(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
         before: dict[str, float] = {}
 
         def look() -> None:
@@ -58,21 +58,21 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             nonlocal began
             began = time.perf_counter()
             before.update(cpu(made), people=time.process_time())
-            # At the start: when every process has served everybody once.
+            # The first time early, but after each process has served all annotators once.
             for part in (0.1, 0.55, 0.97):
                 timer = threading.Timer(part * options.seconds, look)
                 timer.daemon = True
                 timer.start()
 
         began = time.perf_counter()
-        habit = Behaviour(think=options.think)
-        asyncio.run(run_crowd(made.url, names, PASSWORD, campaign, options.seconds, habit, report, started=started))
+        behaviour = Behaviour(think=options.think)
+        asyncio.run(run_crowd(made.url, names, PASSWORD, campaign, options.seconds, behaviour, report, started=started))
         took = time.perf_counter() - began
         spent = {name: value - before[name] for name, value in {**cpu(made), "people": time.process_time()}.items()}
         path = made.folder / "sent.json"
         path.write_text(json.dumps(report.sent))
-        found = inside(made, VERIFY, campaign=campaign, path=str(path))
-        traces = {name: wrong(made.log(name)) for name in made.pids()}
+        found = run_django_code(made, VERIFY, campaign=campaign, path=str(path))
+        traces = {name: find_errors(made.log(name)) for name in made.pids()}
     return {
         "benchmark": "annotators",
         "machine": machine(),
@@ -87,20 +87,20 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "errors": dict(report.errors),
         "cpu_ms_per_judgement": {name: round(1000 * s / max(1, len(report.sent)), 1) for name, s in spent.items()},
         "memory": looks,
-        "growth_mb": growth(looks),
+        "growth_mb": compute_growth(looks),
         "log": {name: lines for name, lines in traces.items() if lines},
         "database": found,
     }
 
 
-def wrong(log: str) -> list[str]:
-    """The first lines of a log that report an error, shortened."""
+def find_errors(log: str) -> list[str]:
+    """Return the first lines of a log that report an error, shortened."""
     lines = [line for line in log.splitlines() if '"ERROR"' in line or "Traceback" in line]
     return [line if len(line) < 600 else f"{line[:300]} ... {line[-300:]}" for line in lines[:3]]
 
 
-def growth(looks: list[dict[str, Any]]) -> dict[str, float]:
-    """Service -> megabytes of growth from the middle to the end."""
+def compute_growth(looks: list[dict[str, Any]]) -> dict[str, float]:
+    """Return for each service the growth from the middle to the end, in megabytes."""
     if len(looks) < 3:
         return {}
     middle, end = looks[-2:]

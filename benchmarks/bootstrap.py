@@ -36,7 +36,7 @@ SCIPY = {
 }
 
 
-def by_scipy(metric, human, item, draws):
+def compute_by_scipy(metric, human, item, draws):
     """All coefficients in some resamples of items, and their CPU seconds."""
     order = np.argsort(item, kind="stable")
     starts = np.searchsorted(item[order], np.arange(len(draws)))
@@ -63,7 +63,7 @@ def main() -> None:
 
     scores, human, item, system = make_scores(given.evaluators, given.outputs, given.systems, given.seed)
 
-    def one(metric):
+    def compute_metric(metric):
         return correlate(
             metric,
             human,
@@ -73,17 +73,17 @@ def main() -> None:
             bootstrap=Bootstrap(resamples=given.resamples, seed=given.seed),
         )
 
-    def everything():
+    def compute_all():
         with ThreadPoolExecutor(given.threads) as pool:
-            return list(pool.map(one, scores.values()))
+            return list(pool.map(compute_metric, scores.values()))
 
     clock, processor, peer, ratio = [], [], [], []
     for _ in range(given.runs):
-        _, wall, used = timed(everything)
+        _, wall, used = timed(compute_all)
         clock.append(wall)
         processor.append(used)
         draws = ClusterDraws(int(item.max()) + 1, given.seed).take(given.peer_draws)
-        theirs, taken = by_scipy(scores["m00"], human, item, draws)
+        theirs, taken = compute_by_scipy(scores["m00"], human, item, draws)
         peer.append(taken / given.peer_draws * given.resamples * given.evaluators)
         ratio.append(peer[-1] / used)
     ours = [

@@ -24,7 +24,7 @@ from evalapp.stats.ranking.glicko2_games import play_games
 from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 
 
-class Mended(glicko2.Player):
+class CorrectedPlayer(glicko2.Player):
     """The package's player with the formula of step 5 as printed by Glickman."""
 
     def _f(self, x, delta, v, a):
@@ -46,7 +46,7 @@ def make_table(systems: int, items: int, seed: int) -> VerdictTable:
     return VerdictTable.of([f"s{n:02}" for n in range(systems)], a, b, verdicts)
 
 
-def by_package(kind, n: int, one, two, score) -> list:
+def rate_by_package(kind, n: int, one, two, score) -> list:
     players = [kind() for _ in range(n)]
     for i, j, s in zip(one, two, score, strict=True):
         a, b = (players[i].rating, players[i].rd), (players[j].rating, players[j].rd)
@@ -55,7 +55,7 @@ def by_package(kind, n: int, one, two, score) -> list:
     return players
 
 
-def timed(work):
+def time_call(work):
     wall, processor = time.perf_counter(), time.process_time()
     result = work()
     return result, time.perf_counter() - wall, time.process_time() - processor
@@ -81,7 +81,7 @@ def main() -> None:
     found = {name: [] for name in ("package", "one_seed", "many_seeds", "converging")}
     processor = {name: [] for name in found}
     jobs = {
-        "package": lambda: by_package(glicko2.Player, given.systems, *rows),
+        "package": lambda: rate_by_package(glicko2.Player, given.systems, *rows),
         "one_seed": lambda: rank_by_games(table, seeds=1, seed=given.seed, fixed_games=given.games),
         "many_seeds": lambda: rank_by_games(table, seeds=given.seeds, seed=given.seed, fixed_games=given.games),
         "converging": lambda: rank_by_games(table, seeds=given.seeds, seed=given.seed),
@@ -89,15 +89,15 @@ def main() -> None:
     last = {}
     for _ in range(given.runs):
         for name, job in jobs.items():
-            last[name], wall, used = timed(job)
+            last[name], wall, used = time_call(job)
             found[name].append(wall)
             processor[name].append(used)
     small = 400
     ours = play_games(given.systems, one[:small], two[:small], score[:small])
-    peers = by_package(Mended, given.systems, *(row[:small] for row in rows))
+    peers = rate_by_package(CorrectedPlayer, given.systems, *(row[:small] for row in rows))
     differences = np.abs(ours.rating / np.array([peer.rating for peer in peers]) - 1)
 
-    def ratio(name: str, share: int) -> dict:
+    def compute_ratio(name: str, share: int) -> dict:
         pairs = zip(processor["package"], processor[name], strict=True)
         return spread([package / (own / share) for package, own in pairs])
 
@@ -112,7 +112,10 @@ def main() -> None:
         "seconds": {name: spread(values) for name, values in found.items()},
         "processor_seconds": {name: spread(values) for name, values in processor.items()},
         "processor_seconds_a_seed": spread([value / given.seeds for value in processor["many_seeds"]]),
-        "times_faster_than_package": {"one seed": ratio("one_seed", 1), "of many": ratio("many_seeds", given.seeds)},
+        "times_faster_than_package": {
+            "one seed": compute_ratio("one_seed", 1),
+            "of many": compute_ratio("many_seeds", given.seeds),
+        },
         "largest_relative_difference_to_mended_package": float(differences.max()),
         "convergence": {"share": last["converging"].converged, "games": last["converging"].games},
     }

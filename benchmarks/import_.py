@@ -44,7 +44,7 @@ def make_folder(folder: Path, items: int, systems: int, seed: int = 13) -> None:
                 file.write(json.dumps(row) + "\n")
 
 
-def one(folder: Path, again: bool) -> dict:
+def import_once(folder: Path, again: bool) -> dict:
     """Imports in this process and measures it."""
     sys.path.insert(0, str(ROOT))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
-        print(json.dumps(one(options.one, options.again)))
+        print(json.dumps(import_once(options.one, options.again)))
         return
     results = []
     for items in (options.items // 10, options.items):

@@ -232,7 +232,7 @@ def drive(base: str, plan: dict[str, Any], options: argparse.Namespace, think: f
 # ---- the servers ------------------------------------------------------------------------------------------
 
 
-def inside(env: dict[str, str], *arguments: str) -> dict[str, Any]:
+def run_in_django(env: dict[str, str], *arguments: str) -> dict[str, Any]:
     """Runs this file in a process with Django."""
     command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -300,7 +300,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             env["DATABASE_URL"] = servers["TEST_DATABASE_URL"]
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], env=env, cwd=ROOT, check=True, **quiet)
-        plan = inside(env, "prepare", str(options.items), str(options.users), str(options.overlap))
+        plan = run_in_django(env, "prepare", str(options.items), str(options.users), str(options.overlap))
         port = find_free_port()
         with Family() as family, Path(folder, "web.log").open("wb") as log:
             web = family.spawn("web", gunicorn(options, port), env=env, cwd=ROOT, output=log)
@@ -317,7 +317,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
                 spent["client"] = row.pop("client_cpu_s")
                 row["cpu_ms_per_pair"] = {name: round(1000 * value / pairs, 2) for name, value in spent.items()}
                 rounds.append(row)
-        found = inside(env, "verify", str(plan["campaign"]))
+        found = run_in_django(env, "verify", str(plan["campaign"]))
     stored = set(found.pop("submissions"))
     acknowledged = [number for row in rounds for number in row.pop("sent")]
     for think, row in zip([t for t in options.think for _ in range(options.repeat)], rounds, strict=True):

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from _texts import machine, make_queries, read_texts, spread  # noqa: E402
-from _writing import House, house, sign_in_client  # noqa: E402
+from _writing import WritingInstallation, sign_in_client, start_writing_installation  # noqa: E402
 
 
 def quantile(values: list[float], share: float) -> float:
@@ -34,8 +34,8 @@ def quantile(values: list[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def typed(text: str, n: int) -> list[str]:
-    """The content of the editor at n pauses while the text is typed."""
+def list_editor_states(text: str, n: int) -> list[str]:
+    """Return the content of the editor at n pauses while the text is typed."""
     words = text.split()
     return [" ".join(words[: max(1, round(len(words) * (k + 1) / n))]) for k in range(n)]
 
@@ -43,13 +43,13 @@ def typed(text: str, n: int) -> list[str]:
 def make_edits(texts: list[str], n: int, references: int, seed: int) -> tuple[list[str], list[str]]:
     """The references of a set, and n states of the editor: complete texts and their beginnings."""
     ((written, known),) = make_queries(texts, 1, -(-n // 4), references, seed)
-    return known, [state for text in written for state in typed(text, 4)][:n]
+    return known, [state for text in written for state in list_editor_states(text, 4)][:n]
 
 
 # ---- inside the worker ------------------------------------------------------------------------------------
 
 
-def inside(given: argparse.Namespace) -> dict[str, Any]:
+def measure_worker(given: argparse.Namespace) -> dict[str, Any]:
     import django
     import torch
 
@@ -96,7 +96,7 @@ def inside(given: argparse.Namespace) -> dict[str, Any]:
             while left:
                 left = answer(request(known, "", []))["left"]
             rows["new set"].append(1000 * (time.perf_counter() - begun))
-            ours, bare = one_run(evaluator, request, answer, known, states, context)
+            ours, bare = time_edits(evaluator, request, answer, known, states, context)
             for name, share in (("p50", 0.5), ("p95", 0.95)):
                 ratios[name].append(quantile(ours, share) / quantile(bare, share))
             rows["edit"] += ours
@@ -125,7 +125,7 @@ def inside(given: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def one_run(
+def time_edits(
     evaluator: Any, request: Any, answer: Any, known: list[str], states: list[str], context: list[str]
 ) -> tuple[list[float], list[float]]:
     """Milliseconds of each edit and of the bare pass over the same pair, alternately."""
@@ -160,7 +160,9 @@ def one_run(
 # ---- ten annotators ---------------------------------------------------------------------------------------
 
 
-async def write(house: House, person: dict[str, Any], states: list[str], given: argparse.Namespace, end: float) -> dict:
+async def write(
+    installation: WritingInstallation, person: dict[str, Any], states: list[str], given: argparse.Namespace, end: float
+) -> dict:
     """One person in a loop: a pause, a request, its answer. Milliseconds of each, and the number without a score."""
     import asyncio
 
@@ -168,7 +170,7 @@ async def write(house: House, person: dict[str, Any], states: list[str], given: 
 
     path = f"/my/writing/{person['public']}/score/"
     times, without = [], 0
-    async with sign_in_client(house, person, httpx.AsyncClient) as client:
+    async with sign_in_client(installation, person, httpx.AsyncClient) as client:
         await asyncio.sleep(random.random() * given.pause)
         number = 0
         while time.perf_counter() < end:
@@ -183,25 +185,25 @@ async def write(house: House, person: dict[str, Any], states: list[str], given: 
     return {"times": times, "without": without}
 
 
-async def write_together(house: House, given: argparse.Namespace) -> list[dict[str, Any]]:
+async def write_together(installation: WritingInstallation, given: argparse.Namespace) -> list[dict[str, Any]]:
     import asyncio
 
     end = time.perf_counter() + given.seconds
     texts = read_texts(given.data)
-    states = [make_edits(texts, 400, 1, given.seed + 1000 + number)[1] for number in range(len(house.people))]
+    states = [make_edits(texts, 400, 1, given.seed + 1000 + number)[1] for number in range(len(installation.people))]
     return await asyncio.gather(
-        *(write(house, person, own, given, end) for person, own in zip(house.people, states, strict=True))
+        *(write(installation, person, own, given, end) for person, own in zip(installation.people, states, strict=True))
     )
 
 
-def warm_up(house: House) -> float:
-    """Requests scores until everybody has one: the worker has loaded the model and read the references. Returns the
-    seconds."""
+def warm_up(installation: WritingInstallation) -> float:
+    """Request scores until all annotators have one, so that the worker has loaded the model and the references. Return
+    the seconds."""
     import httpx
 
     begun = time.perf_counter()
-    for person in house.people:
-        with sign_in_client(house, person, httpx.Client) as client:
+    for person in installation.people:
+        with sign_in_client(installation, person, httpx.Client) as client:
             for number in range(1000):
                 body = {"ticket": number, "text": "a"}
                 found = client.post(f"/my/writing/{person['public']}/score/", json=body).json()
@@ -214,10 +216,10 @@ def warm_up(house: House) -> float:
     return time.perf_counter() - begun
 
 
-def over_http(given: argparse.Namespace) -> dict[str, Any]:
+def measure_http(given: argparse.Namespace) -> dict[str, Any]:
     import asyncio
 
-    with house(given.annotators, given.references, given.seed, given.data) as found:
+    with start_writing_installation(given.annotators, given.references, given.seed, given.data) as found:
         warm = warm_up(found)
         rounds = []
         for _ in range(given.rounds):
@@ -265,7 +267,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=20, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    print(json.dumps(over_http(given) if given.http else inside(given), indent=1))
+    print(json.dumps(measure_http(given) if given.http else measure_worker(given), indent=1))
 
 
 if __name__ == "__main__":

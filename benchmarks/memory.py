@@ -71,10 +71,13 @@ def make_records(n: int, seed: int) -> list[Record]:
     rng = random.Random(seed)
     words = " ".join(OWN).split()
 
-    def some(least: int, most: int) -> str:
+    def make_words(least: int, most: int) -> str:
         return " ".join(rng.choices(words, k=rng.randint(least, most)))
 
-    return [Record(f"{some(2, 12)} {row}", context=(some(2, 8), some(2, 8)), item=str(row)) for row in range(n)]
+    return [
+        Record(f"{make_words(2, 12)} {row}", context=(make_words(2, 8), make_words(2, 8)), item=str(row))
+        for row in range(n)
+    ]
 
 
 def resident() -> float:

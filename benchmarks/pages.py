@@ -172,11 +172,11 @@ def addresses(items: int) -> dict[str, str]:
         "api uploads": a + "uploads/",
         "api runs": a + "runs/",
         "api projects": "/api/v1/projects/",
-        **addresses_beside(),
+        **list_addresses_of_empty_project(),
     }
 
 
-def addresses_beside() -> dict[str, str]:
+def list_addresses_of_empty_project() -> dict[str, str]:
     """The lists of an empty project in the same tables. A query plan made for the large project might scan that one."""
     pages = ("", "items/", "items/?q=hiking", "items/?rated=yes", "items/?scope=output&q=lake", "items/systems/",
              "uploads/", "campaigns/", "evaluators/", "systems/", "evaluation/", "agreement/", "exports/",
@@ -215,7 +215,7 @@ def count_queries(paths: dict[str, str]) -> dict[str, int]:
 # ---- outside ----------------------------------------------------------------------------------------------
 
 
-def inside(env: dict[str, str], *words: str, given: Any = None) -> Any:
+def run_in_django(env: dict[str, str], *words: str, given: Any = None) -> Any:
     done = subprocess.run(
         [sys.executable, __file__, *words], env=env, cwd=ROOT, capture_output=True, text=True, check=False,
         input=json.dumps(given),
@@ -225,8 +225,8 @@ def inside(env: dict[str, str], *words: str, given: Any = None) -> Any:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def ask(base: str, plan: dict[str, Any], requests: int) -> dict[str, dict[str, Any]]:
-    """Milliseconds of each address, requested in turn so that a busy moment of the machine affects all."""
+def time_requests(base: str, plan: dict[str, Any], requests: int) -> dict[str, dict[str, Any]]:
+    """Return milliseconds of each address, requested in turn so that a busy moment of the machine affects all."""
     import httpx
 
     times: dict[str, list[float]] = {name: [] for name in plan["addresses"]}
@@ -267,7 +267,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         subprocess.run(
             [sys.executable, "manage.py", "collectstatic", "--noinput", "-v0"], env=env, cwd=ROOT, check=True, **quiet
         )
-        plan = inside(env, "prepare", str(options.items))
+        plan = run_in_django(env, "prepare", str(options.items))
         port = find_free_port()
         command = [
             sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}", "--preload",
@@ -279,8 +279,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             family.spawn("web", command, env=env, cwd=ROOT, output=log)
             if not wait_until(lambda: answers("127.0.0.1", port), 30):
                 raise SystemExit(Path(folder, "web.log").read_text()[-2000:])
-            found = ask(f"http://127.0.0.1:{port}", plan, options.requests)
-        for name, number in inside(env, "queries", given=plan["addresses"]).items():
+            found = time_requests(f"http://127.0.0.1:{port}", plan, options.requests)
+        for name, number in run_in_django(env, "queries", given=plan["addresses"]).items():
             found[name]["queries"] = number
     return {
         "benchmark": "pages",

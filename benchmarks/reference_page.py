@@ -18,12 +18,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from _texts import machine
-from _writing import House, house, sign_in_client
+from _writing import WritingInstallation, sign_in_client, start_writing_installation
 
 AIM_MS = 150
 
 
-def ask(found: House, requests: int) -> dict[str, Any]:
+def ask(found: WritingInstallation, requests: int) -> dict[str, Any]:
     """Each person's page in turn; the first requests load code and fill caches."""
     import httpx
 
@@ -62,7 +62,7 @@ def main() -> None:
     given = parser.parse_args()
     pages = {}
     for references in given.references:
-        with house(2, references, given.seed, given.data, live=False) as found:
+        with start_writing_installation(2, references, given.seed, given.data, live=False) as found:
             pages[f"{references} references"] = ask(found, given.requests)
     print(
         json.dumps(

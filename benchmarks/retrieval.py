@@ -33,7 +33,7 @@ def resident() -> float:
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 1e6
 
 
-def timed(work):
+def time_call(work):
     wall, processor = time.perf_counter(), time.process_time()
     result = work()
     return result, time.perf_counter() - wall, time.process_time() - processor
@@ -48,7 +48,7 @@ def milliseconds(pairs: list[tuple[float, float]]) -> dict[str, float]:
 
 
 def build_here(corpus: Path, folder: Path) -> dict:
-    built, wall, processor = timed(lambda: build(corpus, folder))
+    built, wall, processor = time_call(lambda: build(corpus, folder))
     return {
         "count": built.count, "duplicates": built.duplicates, "seconds": wall, "processor_seconds": processor,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
@@ -58,17 +58,17 @@ def build_here(corpus: Path, folder: Path) -> dict:
 
 def search_here(folder: Path, texts: list[str], k: int) -> dict:
     before = resident()
-    index, opened, _ = timed(lambda: open_index(folder))
+    index, opened, _ = time_call(lambda: open_index(folder))
     times, found = [], []
     for text in texts:
-        hits, wall, processor = timed(lambda text=text: index.search(text, k))
+        hits, wall, processor = time_call(lambda text=text: index.search(text, k))
         times.append((wall, processor))
         found.append([[hit.row, hit.jaccard] for hit in hits])
     growth = resident() - before
     few = texts[:200]
-    distinct = [timed(lambda text=text: index.search(text, k, distinct=True))[1:] for text in few]
+    distinct = [time_call(lambda text=text: index.search(text, k, distinct=True))[1:] for text in few]
     words = [" ".join(text.split()[:3]) for text in few]
-    free = [timed(lambda text=text: index.find(text, 20))[1:] for text in words]
+    free = [time_call(lambda text=text: index.find(text, 20))[1:] for text in words]
     report = {"open_seconds": opened, "resident_growth_mb": growth, "search_ms": milliseconds(times)}
     return {**report, "distinct_ms": milliseconds(distinct), "find_ms": milliseconds(free), "found": found}
 
@@ -128,7 +128,7 @@ class Peer:
         return [[row, value] for row, value in found if value]
 
 
-def elsewhere(*arguments: str) -> dict:
+def run_in_subprocess(*arguments: str) -> dict:
     command = [sys.executable, __file__, *arguments]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return json.loads(done.stdout)
@@ -161,10 +161,10 @@ def main() -> None:
             make_corpus(corpus, given.rows, given.data, given.seed)
         texts = make_queries(given.queries, given.data, given.seed)
         (folder / "queries.json").write_text(json.dumps(texts))
-        built = elsewhere("--here", "build", "--folder", str(folder))
+        built = run_in_subprocess("--here", "build", "--folder", str(folder))
         runs = []
         for _ in range(given.runs):
-            runs.append(elsewhere("--here", "search", "--folder", str(folder), "--k", str(given.k)))
+            runs.append(run_in_subprocess("--here", "search", "--folder", str(folder), "--k", str(given.k)))
         report = {
             "benchmark": "retrieval",
             "machine": machine(),
@@ -179,18 +179,18 @@ def main() -> None:
             },
         }
         if not given.no_peer:
-            report |= against_peers(Peer(corpus), texts, given.k, given.peer_queries, runs)
+            report |= compare_with_peers(Peer(corpus), texts, given.k, given.peer_queries, runs)
     print(json.dumps(report, indent=1))
 
 
-def against_peers(peer: Peer, texts: list[str], k: int, few: int, runs: list[dict]) -> dict:
+def compare_with_peers(peer: Peer, texts: list[str], k: int, few: int, runs: list[dict]) -> dict:
     same, products, scans = 0, [], []
     for number, text in enumerate(texts):
-        found, wall, processor = timed(lambda text=text: peer.product(text, k))
+        found, wall, processor = time_call(lambda text=text: peer.product(text, k))
         products.append((wall, processor))
         same += all(run["found"][number] == found for run in runs)
         if number < few:
-            scanned, wall, processor = timed(lambda text=text: peer.scan(text, k))
+            scanned, wall, processor = time_call(lambda text=text: peer.scan(text, k))
             scans.append((wall, processor))
             same -= scanned != found
     by_name = {"scan": milliseconds(scans), "product": milliseconds(products)}

@@ -1,6 +1,6 @@
-"""The needs of an installation: memory of each process of docker-compose.yml when idle and when working, and the disk
-space of outputs, scores, judgements, an export and a backup on PostgreSQL. Prints JSON; docs/operations/sizing.md is
-based on it.
+"""The resources that an installation needs: memory of each process of docker-compose.yml when idle and when working,
+and the disk space of outputs, scores, judgements, an export and a backup on PostgreSQL. Prints JSON;
+docs/operations/sizing.md is based on it.
 
     python benchmarks/sizing.py [--outputs 100000] [--judgements 2000]
 
@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import httpx
 
-from benchmarks._stack import cpu, inside, installation, machine, memory
+from benchmarks._stack import cpu, machine, memory, run_django_code, start_installation
 
 SYSTEMS = 10
 PREPARE = """
@@ -138,18 +138,18 @@ class Program:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     disk: dict[str, float] = {}
-    with installation("web", "worker-cpu", "worker-gpu", "worker-live", "beat") as made:
-        token = inside(made, PREPARE)
+    with start_installation("web", "worker-cpu", "worker-gpu", "worker-live", "beat") as made:
+        token = run_django_code(made, PREPARE)
         program, watch = Program(made, token), Watch(made)
         program.ask("GET", "projects/")
         time.sleep(5)
         idle = memory(made)
-        size = inside(made, BYTES)
+        size = run_django_code(made, BYTES)
         disk["empty database"] = size
 
         def grown(name: str) -> None:
             nonlocal size
-            now = inside(made, BYTES)
+            now = run_django_code(made, BYTES)
             disk[name], size = now - size, now
 
         program.ask("POST", "projects/", json={"slug": "sizing", "name": "Sizing", "task": "dialogue"})
@@ -167,7 +167,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         for name in ("bleu-4", "chrf"):
             watch.during(name, lambda name=name: program.run(runs, kind="score", evaluator=name))
         grown("two sets of scores")
-        units = watch.during("campaign and judgements", lambda: inside(made, JUDGE, count=options.judgements))
+        units = watch.during("campaign and judgements", lambda: run_django_code(made, JUDGE, count=options.judgements))
         grown("campaign with its judgements")
         watch.during("export", lambda: program.run("projects/sizing/exports/", format="jsonl"))
         exports = (made.folder / "data/exports").rglob("*")
@@ -195,7 +195,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def online(program: Program) -> None:
-    """The first answer waits for the model to load, which may take longer than a page would wait."""
+    """Request an online score; the first may take longer than a page would wait, because the model is loaded."""
     pairs = [{"text": "I am fine, thank you.", "references": ["Fine, thanks.", "Good."]}] * 16
     until = time.monotonic() + 300
     while time.monotonic() < until:

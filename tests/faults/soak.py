@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 
 import httpx  # noqa: E402
 
-from benchmarks._stack import inside, installation, machine, memory  # noqa: E402
+from benchmarks._stack import machine, memory, run_django_code, start_installation  # noqa: E402
 from tests.services.annotators import Behaviour, Report, run_crowd  # noqa: E402
 
 PASSWORD, OVERLAP = "annotator-of-the-soak", 3
@@ -223,7 +223,7 @@ class Soak:
     def check(self) -> dict[str, Any]:
         path = self.made.folder / "sent.json"
         path.write_text(json.dumps(self.report.sent))
-        counts = inside(self.made, COUNT, campaign=self.campaign, path=str(path))
+        counts = run_django_code(self.made, COUNT, campaign=self.campaign, path=str(path))
         judging = counts["judging"]
         stored = judging.pop("stored")
         if stored < len(self.report.sent) or any(judging.values()):
@@ -297,18 +297,18 @@ class Soak:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     names = [f"annotator{k:03d}" for k in range(options.annotators)]
     items = 50 + int(options.annotators * 60 * options.minutes / options.think / OVERLAP)
-    with installation("web", *WORKERS, "beat") as made:
-        campaign, token = inside(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
+    with start_installation("web", *WORKERS, "beat") as made:
+        campaign, token = run_django_code(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
         soak = Soak(made, options, campaign, token)
         soak.run()
         counts = soak.check()
         if options.keep:
             for path in made.folder.glob("*.log"):
                 (options.keep / path.name).write_bytes(path.read_bytes())
-    growth = {}
+    compute_growth = {}
     if len(soak.memory) >= 3:
         middle, end = soak.memory[len(soak.memory) // 2], soak.memory[-1]
-        growth = {
+        compute_growth = {
             name: round(end[name]["mb"] - middle[name]["mb"], 1) for name in end if name in middle and name != "at_s"
         }
     return {
@@ -322,7 +322,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "requests": soak.report.summarize(),
         "troubles": dict(soak.report.retried_errors),
         "memory": soak.memory,
-        "growth_mb_second_half": growth,
+        "growth_mb_second_half": compute_growth,
         "given_up": sorted(soak.given_up.values()),
         "faults": soak.faults,
     }
