@@ -1,10 +1,9 @@
-"""Writes docs/promises.md, the list of promises with their tests, from the tests' markers. Run it by
-`make docs`; tests/architecture/test_promises.py checks that the file, the markers and this list agree.
+"""Writes docs/promises.md, the list of promises with their tests, from the markers of the tests. Run it with `make
+docs`; tests/architecture/test_promises.py checks that the page, the markers and the list here agree.
 
-A test names its promise by `@pytest.mark.promise("name", ...)`, a whole file by `pytestmark`, and may note a figure by
-`record_property("figure", "...")`; figures.json holds those of the last recorded complete run. A promise
-without a test is listed as missing; once every promise of a section is shown, the section is marked `complete` here,
-and from then on a missing one fails."""
+A test names its promise with `@pytest.mark.promise("name", ...)`, a module with `pytestmark`. It may record a figure
+with `record_property("figure", "...")`; figures.json contains the figures of the last recorded complete run. A promise
+without a test is listed as missing. In a section marked `complete` a missing promise is an error."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ NOTE = "<!-- Written by docs/promises.py from the markers of the tests. Run `mak
 
 @dataclass(frozen=True)
 class Section:
-    """`complete`: every promise below has a test, and a promise that loses its last one fails."""
+    """`complete`: every promise must have a test."""
 
     title: str
     complete: bool
@@ -98,54 +97,54 @@ SECTIONS = (
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One test, or a whole file, that shows a promise."""
+class PromiseTest:
+    """A test, or a whole module (`test` is empty), that demonstrates a promise."""
 
     path: str
     test: str
 
 
-def _names(node: ast.expr) -> list[str]:
-    """The arguments of `pytest.mark.promise(...)`; nothing for any other expression."""
+def _get_promise_names(node: ast.expr) -> list[str]:
+    """Return the arguments of `pytest.mark.promise(...)`; an empty list for any other expression."""
     if isinstance(node, (ast.List, ast.Tuple)):
-        return [name for part in node.elts for name in _names(part)]
+        return [name for part in node.elts for name in _get_promise_names(part)]
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "promise":
         return []
     return [part.value for part in node.args if isinstance(part, ast.Constant) and isinstance(part.value, str)]
 
 
-def _found(path: Path) -> Iterator[tuple[str, str]]:
-    """(promise, name of the test) of a file; the name is empty where the whole file shows it."""
+def _read_markers(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield (promise, name of the test) for a module; the name is empty if the whole module is marked."""
     text = path.read_text(encoding="utf-8")
     if ".promise(" not in text:
         return
     for node in ast.parse(text).body:
         if isinstance(node, ast.Assign) and any(getattr(target, "id", "") == "pytestmark" for target in node.targets):
-            yield from ((name, "") for name in _names(node.value))
+            yield from ((name, "") for name in _get_promise_names(node.value))
         elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            yield from ((name, node.name) for mark in node.decorator_list for name in _names(mark))
+            yield from ((name, node.name) for mark in node.decorator_list for name in _get_promise_names(mark))
 
 
-def find() -> dict[str, list[Shown]]:
-    """Promise -> the tests that show it, in the order of their paths."""
-    found: dict[str, list[Shown]] = {}
+def find_tests() -> dict[str, list[PromiseTest]]:
+    """Return for each promise its tests, in the order of their paths."""
+    tests: dict[str, list[PromiseTest]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for name, test in _found(path):
-            found.setdefault(name, []).append(Shown(path.relative_to(ROOT).as_posix(), test))
-    return found
+        for name, test in _read_markers(path):
+            tests.setdefault(name, []).append(PromiseTest(path.relative_to(ROOT).as_posix(), test))
+    return tests
 
 
-def missing(section: Section, shown: dict[str, list[Shown]]) -> list[str]:
-    return [name for name in section.promises if name not in shown]
+def find_missing(section: Section, tests: dict[str, list[PromiseTest]]) -> list[str]:
+    return [name for name in section.promises if name not in tests]
 
 
-def _link(test: Shown) -> str:
+def _format_link(test: PromiseTest) -> str:
     words = test.test.removeprefix("test_").replace("_", " ") or f"all of {Path(test.path).name}"
     return f"[{words}](../{test.path})"
 
 
-def _figures(row: dict[str, Any] | None) -> str:
-    """The results of a promise in the last recorded complete run."""
+def _format_figures(row: dict[str, Any] | None) -> str:
+    """Return the results of a promise in the last recorded complete run."""
     if row is None:
         return "-"
     tests = f"{row['passed']} passed" + (f", **{row['failed']} failed**" if row["failed"] else "")
@@ -153,20 +152,21 @@ def _figures(row: dict[str, Any] | None) -> str:
 
 
 def generate() -> str:
-    shown, last = find(), json.loads((HERE / "figures.json").read_text(encoding="utf-8"))
+    tests, last = find_tests(), json.loads((HERE / "figures.json").read_text(encoding="utf-8"))
     parts = ["# Promises and their tests\n\n"]
     parts.append("Each promise is demonstrated by the tests in its row. `make test` runs them all. ")
     when = f"Figures: the complete run of {last['date']}" if last["promises"] else "No run was recorded yet"
     parts.append(f"{when} (`PROMISE_FIGURES=docs/figures.json make test docs`); speed is in ")
     parts.append("[benchmarks](../benchmarks/README.md).\n")
     for section in SECTIONS:
-        lost = missing(section, shown)
-        state = "" if not lost else f" ({len(section.promises) - len(lost)} of {len(section.promises)} shown)"
+        missing = find_missing(section, tests)
+        n = len(section.promises)
+        state = f" ({n - len(missing)} of {n} shown)" if missing else ""
         parts.append(f"\n## {section.title}{state}\n\n| | promise | last figures | shown by |\n|---|---|---|---|\n")
         for name, words in section.promises.items():
-            tests = ", ".join(_link(test) for test in shown.get(name, [])) or "**no test yet**"
-            figures = _figures(last["promises"].get(name))
-            parts.append(f"| `{name}` | {words} | {figures} | {tests} |\n")
+            links = ", ".join(map(_format_link, tests.get(name, []))) or "**no test yet**"
+            figures = _format_figures(last["promises"].get(name))
+            parts.append(f"| `{name}` | {words} | {figures} | {links} |\n")
     return NOTE + "".join(parts)
 
 

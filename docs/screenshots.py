@@ -1,10 +1,10 @@
-"""Pictures of the product's pages, made from the demonstration data in a folder of their own.
+"""Takes pictures of the pages, with the demonstration data in a separate folder.
 
     python docs/screenshots.py                  the pictures of README and docs, into docs/images/
-    python docs/screenshots.py --all FOLDER     every page in light, dark and 360 px wide, to look at
+    python docs/screenshots.py --all FOLDER     every page in light, dark and 360 px wide, for review
     python docs/screenshots.py --all FOLDER --keep DATA    the same on a data folder that is kept for the next time
 
-Needs the development requirements and Chromium (CHROMIUM names its program). Everything started is ended again."""
+Needs the development requirements and Chromium (its path in CHROMIUM). All started processes are stopped again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RESEARCHER, ANNOTATOR = "rita", "anna"
 
 @dataclass(frozen=True)
 class Shot:
-    """A page: where it is, or which link on that page leads to it (a CSS selector), and who looks."""
+    """A page: its path, optionally the link to follow from there (a CSS selector), and the user."""
 
     name: str
     path: str
@@ -155,8 +155,8 @@ for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator"))
 
 
 def prepare(folder: Path) -> None:
-    """Demonstration data, three people, scores of a few metrics, open campaigns; all by commands. Nothing here learns
-    from the ratings, so that all of them stand behind the figures of the pictures."""
+    """Load the demonstration with three users, scores of a few metrics and open campaigns, using commands. No evaluator
+    is trained, so that the leaderboards in the pictures use all ratings."""
     if (folder / "ready").exists():
         return
     sys.path.insert(0, str(ROOT))
@@ -179,13 +179,13 @@ def prepare(folder: Path) -> None:
 
 
 def compute(folder: Path) -> None:
-    """The tables of the pages: no worker runs here, and a page leaves a large one to a run."""
+    """Compute the leaderboards, because pages leave large ones to a run, and no worker is running."""
     for words in ((), ("--level", "system"), ("--people", "davidson"), ("--aspects",), ("--slices",), ("--matrix",)):
         manage(folder, "meta", "demo", *words)
 
 
 def train(folder: Path) -> None:
-    """What every page has besides: a trained and a combined evaluator, and snapshots."""
+    """Add a trained and a combined evaluator, and snapshots."""
     if (folder / "trained").exists():
         return
     trained = ("--aspect", "naturalness", "--folds", "1", "--name", "my-adem", "--here")
@@ -203,7 +203,7 @@ def train(folder: Path) -> None:
 
 @contextmanager
 def web(folder: Path) -> Iterator[str]:
-    """The web process on a free port; its address."""
+    """Start the web process on a free port; yield its address."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -234,7 +234,7 @@ def _wait(address: str, process: subprocess.Popen[Any], seconds: float = 30) -> 
 # ---- the pictures -----------------------------------------------------------------------------------------
 
 
-def signed_in(browser: Browser, address: str, name: str, viewport: dict[str, int], scheme: str) -> Page:
+def open_signed_in(browser: Browser, address: str, name: str, viewport: dict[str, int], scheme: str) -> Page:
     context = browser.new_context(viewport=viewport, color_scheme=scheme, base_url=address)  # type: ignore[arg-type]
     page = context.new_page()
     if name:
@@ -247,14 +247,14 @@ def signed_in(browser: Browser, address: str, name: str, viewport: dict[str, int
 
 
 def visit(page: Page, shot: Shot) -> int:
-    """Open the page and wait until nothing moves; its status."""
-    answer = page.goto(shot.path)
+    """Open the page and wait until the network is idle; return the status."""
+    response = page.goto(shot.path)
     if shot.follow and page.locator(shot.follow).count():
         with page.expect_navigation() as moved:
             page.locator(shot.follow).first.click()
-        answer = moved.value
+        response = moved.value
     page.wait_for_load_state("networkidle")
-    return answer.status if answer else 0
+    return response.status if response else 0
 
 
 def take(page: Page, path: Path, *, whole: bool) -> None:
@@ -264,16 +264,16 @@ def take(page: Page, path: Path, *, whole: bool) -> None:
     small.save(path, optimize=True)
 
 
-def faults(page: Page) -> list[str]:
-    """What a person would stumble over and a picture does not show: sideways scrolling."""
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return [f"{wide} px too wide"] if wide > 0 else []
+def find_faults(page: Page) -> list[str]:
+    """Return faults that a picture does not show: horizontal scrolling."""
+    overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    return [f"{overflow} px too wide"] if overflow > 0 else []
 
 
-def listen(page: Page, said: list[str]) -> None:
-    """Errors of the console, among them what the content security policy refuses."""
-    page.on("console", lambda line: said.append(line.text) if line.type == "error" else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+def record_errors(page: Page, errors: list[str]) -> None:
+    """Record errors of the console, which include violations of the content security policy."""
+    page.on("console", lambda line: errors.append(line.text) if line.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
 
 
 def take_all(browser: Browser, address: str, folder: Path, only: set[str]) -> list[dict[str, Any]]:
@@ -281,19 +281,19 @@ def take_all(browser: Browser, address: str, folder: Path, only: set[str]) -> li
     report = []
     for look, viewport, scheme in (("light", WIDE, "light"), ("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
         pages: dict[str, Page] = {}
-        said: list[str] = []
+        errors: list[str] = []
         for shot in SHOTS:
             if only and shot.name not in only:
                 continue
             if shot.who not in pages:
-                pages[shot.who] = signed_in(browser, address, shot.who, viewport, scheme)
-                listen(pages[shot.who], said)
-            said.clear()
+                pages[shot.who] = open_signed_in(browser, address, shot.who, viewport, scheme)
+                record_errors(pages[shot.who], errors)
+            errors.clear()
             status = visit(pages[shot.who], shot)
             take(pages[shot.who], folder / f"{shot.name}-{look}.png", whole=True)
-            found = [*said, *faults(pages[shot.who])]
-            if status != 200 or found:
-                report.append({"page": shot.name, "look": look, "status": status, "faults": found})
+            faults = [*errors, *find_faults(pages[shot.who])]
+            if status != 200 or faults:
+                report.append({"page": shot.name, "look": look, "status": status, "faults": faults})
     return report
 
 
@@ -301,9 +301,9 @@ def take_chosen(browser: Browser, address: str) -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     for shot in SHOTS:
         if shot.name in CHOSEN:
-            page = signed_in(browser, address, shot.who, WIDE, "light")
+            page = open_signed_in(browser, address, shot.who, WIDE, "light")
             if visit(page, shot) != 200:
-                raise SystemExit(f"{shot.path} does not answer.")
+                raise SystemExit(f"{shot.path} cannot be opened.")
             take(page, IMAGES / f"{CHOSEN[shot.name]}.png", whole=False)
             print(IMAGES / f"{CHOSEN[shot.name]}.png")
 
@@ -317,9 +317,14 @@ def chromium() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--all", type=Path, metavar="FOLDER", help="every page, three ways, into this folder")
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="with --all: these pages alone")
-    parser.add_argument("--keep", type=Path, metavar="DATA", help="a data folder that stays; made if it is not there")
+    parser.add_argument(
+        "--all",
+        type=Path,
+        metavar="FOLDER",
+        help="write pictures of all pages, light, dark and narrow, into this folder",
+    )
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="with --all: only these pages")
+    parser.add_argument("--keep", type=Path, metavar="DATA", help="a data folder to reuse; created if missing")
     given = parser.parse_args()
     folder = given.keep or Path(tempfile.mkdtemp(prefix="evalapp-pictures-"))
     folder.mkdir(parents=True, exist_ok=True)

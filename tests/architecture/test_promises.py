@@ -25,12 +25,12 @@ def promises() -> Any:
 
 def test_every_marker_names_a_promise(promises):
     known = {name for section in promises.SECTIONS for name in section.promises}
-    assert set(promises.find()) - known == set()
+    assert set(promises.find_tests()) - known == set()
 
 
 def test_complete_sections_stay_complete(promises):
-    shown = promises.find()
-    lost = {section.title: promises.missing(section, shown) for section in promises.SECTIONS if section.complete}
+    shown = promises.find_tests()
+    lost = {section.title: promises.find_missing(section, shown) for section in promises.SECTIONS if section.complete}
     assert not any(lost.values()), lost
 
 
