@@ -30,20 +30,20 @@ def main() -> None:
     parser.add_argument("--choices", type=int, default=300)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
     found = {}
     for goal in ("ranking", "best"):
         clock, processor = [], []
-        for run in range(given.runs):
-            rng = np.random.default_rng([given.seed, run])
-            theta, state, rows = rng.normal(size=given.systems), PairState(given.systems), []
+        for run in range(options.runs):
+            rng = np.random.default_rng([options.seed, run])
+            theta, state, rows = rng.normal(size=options.systems), PairState(options.systems), []
             ours: list[tuple[float, float]] = []
-            for number in range(given.before + given.choices):
-                floor = 1.0 if number < given.before else 0.2
+            for number in range(options.before + options.choices):
+                floor = 1.0 if number < options.before else 0.2
                 wall, used = time.perf_counter(), time.process_time()
                 pair = choose_pair(state, rng, floor=floor, goal=goal)
-                if number >= given.before:
+                if number >= options.before:
                     ours.append((time.perf_counter() - wall, time.process_time() - used))
                 won = rng.random() < 1 / (1 + np.exp(theta[pair.b] - theta[pair.a]))
                 state.add(pair.a, pair.b, float(won))
@@ -52,7 +52,7 @@ def main() -> None:
             clock.append(np.percentile(times[:, 0], [50, 95]))
             processor.append(np.percentile(times[:, 1], [50, 95]))
         wall, used = time.perf_counter(), time.process_time()
-        choix.ilsr_pairwise(given.systems, rows, alpha=0.01)
+        choix.ilsr_pairwise(options.systems, rows, alpha=0.01)
         found[goal] = {
             "clock_ms": {name: spread([row[k] for row in clock]) for k, name in enumerate(("p50", "p95"))},
             "processor_ms": {name: spread([row[k] for row in processor]) for k, name in enumerate(("p50", "p95"))},
@@ -60,7 +60,7 @@ def main() -> None:
                 "clock": 1000 * (time.perf_counter() - wall), "processor": 1000 * (time.process_time() - used)
             },
         }  # fmt: skip
-    report = {"benchmark": "adaptive", "machine": machine(), "load": round(os.getloadavg()[0], 1), **vars(given)}
+    report = {"benchmark": "adaptive", "machine": machine(), "load": round(os.getloadavg()[0], 1), **vars(options)}
     print(json.dumps(report | {"goals": found}, indent=1))
 
 

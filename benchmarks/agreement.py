@@ -84,12 +84,12 @@ def build_matrix_by_pivot(rows: Rows) -> np.ndarray:
     return pandas.DataFrame(rows._asdict()).pivot(index="unit", columns="rater", values="value").to_numpy().T
 
 
-def compare_points(given: argparse.Namespace, values: int, shuffled: bool) -> dict:
+def compare_points(options: argparse.Namespace, values: int, shuffled: bool) -> dict:
     """Point estimates of the same ratings, run by run, on every scale."""
-    data = make_ratings(given.ratings // given.raters, given.raters, values, given.seed)
-    rows = to_long_form(data, np.random.default_rng(given.seed).permutation(data.size) if shuffled else None)
+    data = make_ratings(options.ratings // options.raters, options.raters, values, options.seed)
+    rows = to_long_form(data, np.random.default_rng(options.seed).permutation(data.size) if shuffled else None)
     made: dict[str, list[Times]] = {}
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         for name, way in {
             "assignment": build_matrix_by_assignment,
             "count": partial(build_table_by_count, values=values),
@@ -107,7 +107,7 @@ def compare_points(given: argparse.Namespace, values: int, shuffled: bool) -> di
     domain = np.arange(1.0, values + 1)
     for scale in SCALES:
         ours, peer, counted = [], [], []
-        for _ in range(given.runs):
+        for _ in range(options.runs):
             own, times = time_call(
                 partial(krippendorff_alpha, rows.unit, rows.value, scale=scale, bootstrap=Bootstrap(resamples=0))
             )
@@ -152,11 +152,11 @@ def compute_ratios(theirs: list[Times], ours: list[Times]) -> dict:
     }
 
 
-def time_intervals(given: argparse.Namespace) -> dict:
+def time_intervals(options: argparse.Namespace) -> dict:
     """Seconds for alpha with its interval."""
     found = {}
-    for name, values, raters in (("5 points", 5, given.raters), ("slider of 101", 101, 3)):
-        data = make_ratings(given.ratings // raters, raters, values, given.seed)
+    for name, values, raters in (("5 points", 5, options.raters), ("slider of 101", 101, 3)):
+        data = make_ratings(options.ratings // raters, raters, values, options.seed)
         unit, value = np.repeat(np.arange(data.shape[1]), raters), data.T.ravel().copy()
         cases = {scale: (scale, None) for scale in SCALES[: 4 if values == 5 else 3]}
         if values == 5:
@@ -168,7 +168,7 @@ def time_intervals(given: argparse.Namespace) -> dict:
                     unit,
                     value,
                     scale=scale,
-                    bootstrap=Bootstrap(cluster=cluster, resamples=given.resamples, seed=given.seed),
+                    bootstrap=Bootstrap(cluster=cluster, resamples=options.resamples, seed=options.seed),
                 )
             )
             found[f"{name}, {case}"] = {
@@ -186,21 +186,21 @@ def main() -> None:
     parser.add_argument("--resamples", type=int, default=1000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
     report = {
         "benchmark": "agreement",
         "machine": machine(),
-        "ratings": given.ratings,
-        "raters": given.raters,
-        "runs": given.runs,
-        "seed": given.seed,
+        "ratings": options.ratings,
+        "raters": options.raters,
+        "runs": options.runs,
+        "seed": options.seed,
         "point": {
-            f"{values} values, {order}": compare_points(given, values, order == "shuffled")
-            for values in given.values
+            f"{values} values, {order}": compare_points(options, values, order == "shuffled")
+            for values in options.values
             for order in ("sorted by unit", "shuffled")
         },
-        "resamples": given.resamples,
-        "interval": time_intervals(given),
+        "resamples": options.resamples,
+        "interval": time_intervals(options),
     }
     print(json.dumps(report, indent=1))
 

@@ -77,22 +77,22 @@ def score_from_scratch(evaluator: Ream, trial: Trial) -> float:
 
 
 def compare_selection(
-    given: argparse.Namespace, items: list[Item], candidates: list[list[str]], greedy: bool
+    options: argparse.Namespace, items: list[Item], candidates: list[list[str]], greedy: bool
 ) -> dict[str, Any]:
-    evaluator = make_evaluator(given.encoder, given.seed)
+    evaluator = make_evaluator(options.encoder, options.seed)
     score_from_scratch(
         evaluator, (Record("", context=items[0].context), tuple(candidates[0][:2]), 0.0)
     )  # loads the encoder
     evaluator.pair_encoder._cache.clear()
-    began = time.perf_counter()
-    found = evaluator.annotate(items, candidates, greedy=greedy, seed=given.seed)
-    ours = time.perf_counter() - began
+    started = time.perf_counter()
+    found = evaluator.annotate(items, candidates, greedy=greedy, seed=options.seed)
+    ours = time.perf_counter() - started
     trials = evaluator.trials
-    drawn = random.Random(given.seed).sample(trials, min(given.trials, len(trials)))
-    largest, began = 0.0, time.perf_counter()
+    drawn = random.Random(options.seed).sample(trials, min(options.trials, len(trials)))
+    largest, started = 0.0, time.perf_counter()
     for trial in drawn:
         largest = max(largest, abs(score_from_scratch(evaluator, trial) - trial[2]))
-    theirs = (time.perf_counter() - began) / len(drawn) * len(trials)
+    theirs = (time.perf_counter() - started) / len(drawn) * len(trials)
     return {
         "ours": ours, "anew": theirs, "ratio": theirs / ours, "trials": len(trials), "difference": largest,
         "pairs_read": sum(len(texts) + 1 for texts in candidates),
@@ -111,16 +111,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--encoder")
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
-    texts = read_texts(given.data)
-    queries = make_queries(texts, given.items, 1, given.candidates + 1, given.seed)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    texts = read_texts(options.data)
+    queries = make_queries(texts, options.items, 1, options.candidates + 1, options.seed)
     items = [Item(f"q{n}", (reply[0],), references=(answers[0],)) for n, (reply, answers) in enumerate(queries)]
     candidates = [answers[1:] for _, answers in queries]
-    found: dict[str, Any] = {"items": given.items, "candidates": given.candidates, "seed": given.seed, **machine()}
+    found: dict[str, Any] = {
+        "items": options.items,
+        "candidates": options.candidates,
+        "seed": options.seed,
+        **machine(),
+    }
     for name, greedy in (("first-fit", False), ("greedy", True)):
-        runs = [compare_selection(given, items, candidates, greedy) for _ in range(given.runs)]
+        runs = [compare_selection(options, items, candidates, greedy) for _ in range(options.runs)]
         found[name] = {key: spread([run[key] for run in runs]) for key in ("ours", "anew", "ratio", "difference")}
         found[name] |= {key: runs[0][key] for key in ("trials", "pairs_read", "pairs_of_trials", "chosen")}
     print(json.dumps(found, indent=1))

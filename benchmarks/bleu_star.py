@@ -43,17 +43,19 @@ def main() -> None:
     parser.add_argument("--peer-queries", type=int, default=2)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    queries = make_queries(read_texts(given.data), given.queries, given.hypotheses, given.references, given.seed)
-    pairs = given.queries * given.hypotheses * given.references
-    few = queries[: given.peer_queries]
-    few_pairs = len(few) * given.hypotheses * given.references
+    queries = make_queries(
+        read_texts(options.data), options.queries, options.hypotheses, options.references, options.seed
+    )
+    pairs = options.queries * options.hypotheses * options.references
+    few = queries[: options.peer_queries]
+    few_pairs = len(few) * options.hypotheses * options.references
     tokens = [[[tokenize(text, "13a") for text in side] for side in query] for query in few]
     method1 = SmoothingFunction().method1
 
     ours, nltk, sacrebleu, errors = [], [], [], []
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         clock = Clock()
         found = load("bleu-star").all_pairs(queries)
         ours.append(clock.per(pairs))
@@ -81,11 +83,11 @@ def main() -> None:
     report = {
         "benchmark": "bleu_star",
         "machine": machine(),
-        "texts": given.data.name if given.data else "own",
-        "seed": given.seed,
-        "queries": given.queries,
+        "texts": options.data.name if options.data else "own",
+        "seed": options.seed,
+        "queries": options.queries,
         "pairs": pairs,
-        "runs": given.runs,
+        "runs": options.runs,
         "seconds": spread([t * pairs for t, _ in ours]),
         "pairs_per_second": spread([1 / t for t, _ in ours]),
         "times_faster_than_nltk": times(nltk),

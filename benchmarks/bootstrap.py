@@ -59,9 +59,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    scores, human, item, system = make_scores(given.evaluators, given.outputs, given.systems, given.seed)
+    scores, human, item, system = make_scores(options.evaluators, options.outputs, options.systems, options.seed)
 
     def compute_metric(metric):
         return correlate(
@@ -70,21 +70,21 @@ def main() -> None:
             item,
             system,
             settings=CorrelationSettings(coefficients=ALL_COEFFICIENTS),
-            bootstrap=Bootstrap(resamples=given.resamples, seed=given.seed),
+            bootstrap=Bootstrap(resamples=options.resamples, seed=options.seed),
         )
 
     def compute_all():
-        with ThreadPoolExecutor(given.threads) as pool:
+        with ThreadPoolExecutor(options.threads) as pool:
             return list(pool.map(compute_metric, scores.values()))
 
     clock, processor, peer, ratio = [], [], [], []
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         _, wall, used = timed(compute_all)
         clock.append(wall)
         processor.append(used)
-        draws = ClusterDraws(int(item.max()) + 1, given.seed).take(given.peer_draws)
+        draws = ClusterDraws(int(item.max()) + 1, options.seed).take(options.peer_draws)
         theirs, taken = compute_by_scipy(scores["m00"], human, item, draws)
-        peer.append(taken / given.peer_draws * given.resamples * given.evaluators)
+        peer.append(taken / options.peer_draws * options.resamples * options.evaluators)
         ratio.append(peer[-1] / used)
     ours = [
         resample_correlation(
@@ -93,19 +93,19 @@ def main() -> None:
             item,
             system,
             settings=CorrelationSettings(coefficients=(name,)),
-            bootstrap=Bootstrap(resamples=given.peer_draws, seed=given.seed),
+            bootstrap=Bootstrap(resamples=options.peer_draws, seed=options.seed),
         )[1]
         for name in ALL_COEFFICIENTS
     ]
     report = {
         "benchmark": "bootstrap",
         "machine": machine(),
-        "evaluators": given.evaluators,
-        "outputs": given.outputs,
-        "resamples": given.resamples,
+        "evaluators": options.evaluators,
+        "outputs": options.outputs,
+        "resamples": options.resamples,
         "coefficients": list(ALL_COEFFICIENTS),
-        "threads": given.threads,
-        "runs": given.runs,
+        "threads": options.threads,
+        "runs": options.runs,
         "seconds": spread(clock),
         "processor_seconds": spread(processor),
         "scipy_processor_seconds_scaled": spread(peer),

@@ -39,12 +39,12 @@ def measure(url: str, folder: Path, shards: int, loads: int, rounds: list[list[s
     with open_index(folder) as embedded:
         for _ in range(loads):  # each replaces the previous one, as when a corpus is indexed again
             rows = (Row(hit.row, hit.query, hit.response, hit.meta) for hit in embedded.rows())
-            before, began = server_seconds(url), time.process_time()
+            before, started = server_seconds(url), time.process_time()
             loaded = rebuild(
                 where, rows, language="en", tokenizer=embedded.tokenizer, shards=shards, access=Access(timeout=120)
             )
             rates.append(round(loaded.count / loaded.seconds))
-            took = {"server": server_seconds(url) - before, "client": time.process_time() - began}
+            took = {"server": server_seconds(url) - before, "client": time.process_time() - started}
             load_cpu.append({side: round(seconds, 1) for side, seconds in took.items()})
         index = open_index(where, timeout=120)
         for text in rounds[0][: len(rounds[0]) // 4]:  # the server compiles frequently executed code

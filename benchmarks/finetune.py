@@ -82,7 +82,7 @@ def run_bare(data: Dataset, given: argparse.Namespace) -> tuple[float, float, fl
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
     optimiser = torch.optim.AdamW(groups, lr=job.number("learning_rate"))
     schedule = get_linear_schedule_with_warmup(optimiser, len(ready) // 10, len(ready))
-    began, stamps = time.monotonic(), []
+    started, stamps = time.monotonic(), []
     for inputs in ready:
         with torch.autocast(device.type, torch.bfloat16, enabled=given.bf16):
             loss = network(**inputs)["loss"]
@@ -94,7 +94,7 @@ def run_bare(data: Dataset, given: argparse.Namespace) -> tuple[float, float, fl
         stamps.append(time.process_time())
     if device.type == "cuda":
         torch.cuda.synchronize()
-    return time.monotonic() - began, stamps[-1] - stamps[0], weights_sum(network)
+    return time.monotonic() - started, stamps[-1] - stamps[0], weights_sum(network)
 
 
 def weights_sum(network: torch.nn.Module) -> float:

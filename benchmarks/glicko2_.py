@@ -69,32 +69,32 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=100)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    table = make_table(given.systems, given.items, given.seed)
-    rng = np.random.default_rng(given.seed)
-    one = rng.integers(given.systems, size=given.games)
-    two = (one + rng.integers(1, given.systems, size=given.games)) % given.systems
-    score = rng.choice([0.0, 0.5, 1.0], given.games)
+    table = make_table(options.systems, options.items, options.seed)
+    rng = np.random.default_rng(options.seed)
+    one = rng.integers(options.systems, size=options.games)
+    two = (one + rng.integers(1, options.systems, size=options.games)) % options.systems
+    score = rng.choice([0.0, 0.5, 1.0], options.games)
     rows = one.tolist(), two.tolist(), score.tolist()
 
     found = {name: [] for name in ("package", "one_seed", "many_seeds", "converging")}
     processor = {name: [] for name in found}
     jobs = {
-        "package": lambda: rate_by_package(glicko2.Player, given.systems, *rows),
-        "one_seed": lambda: rank_by_games(table, seeds=1, seed=given.seed, fixed_games=given.games),
-        "many_seeds": lambda: rank_by_games(table, seeds=given.seeds, seed=given.seed, fixed_games=given.games),
-        "converging": lambda: rank_by_games(table, seeds=given.seeds, seed=given.seed),
+        "package": lambda: rate_by_package(glicko2.Player, options.systems, *rows),
+        "one_seed": lambda: rank_by_games(table, seeds=1, seed=options.seed, fixed_games=options.games),
+        "many_seeds": lambda: rank_by_games(table, seeds=options.seeds, seed=options.seed, fixed_games=options.games),
+        "converging": lambda: rank_by_games(table, seeds=options.seeds, seed=options.seed),
     }
     last = {}
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         for name, job in jobs.items():
             last[name], wall, used = time_call(job)
             found[name].append(wall)
             processor[name].append(used)
     small = 400
-    ours = play_games(given.systems, one[:small], two[:small], score[:small])
-    peers = rate_by_package(CorrectedPlayer, given.systems, *(row[:small] for row in rows))
+    ours = play_games(options.systems, one[:small], two[:small], score[:small])
+    peers = rate_by_package(CorrectedPlayer, options.systems, *(row[:small] for row in rows))
     differences = np.abs(ours.rating / np.array([peer.rating for peer in peers]) - 1)
 
     def compute_ratio(name: str, share: int) -> dict:
@@ -104,17 +104,17 @@ def main() -> None:
     report = {
         "benchmark": "glicko2",
         "machine": machine(),
-        "games": given.games,
-        "systems": given.systems,
-        "items": given.items,
-        "seeds": given.seeds,
-        "runs": given.runs,
+        "games": options.games,
+        "systems": options.systems,
+        "items": options.items,
+        "seeds": options.seeds,
+        "runs": options.runs,
         "seconds": {name: spread(values) for name, values in found.items()},
         "processor_seconds": {name: spread(values) for name, values in processor.items()},
-        "processor_seconds_a_seed": spread([value / given.seeds for value in processor["many_seeds"]]),
+        "processor_seconds_a_seed": spread([value / options.seeds for value in processor["many_seeds"]]),
         "times_faster_than_package": {
             "one seed": compute_ratio("one_seed", 1),
-            "of many": compute_ratio("many_seeds", given.seeds),
+            "of many": compute_ratio("many_seeds", options.seeds),
         },
         "largest_relative_difference_to_mended_package": float(differences.max()),
         "convergence": {"share": last["converging"].converged, "games": last["converging"].games},

@@ -60,15 +60,15 @@ def import_once(folder: Path, again: bool) -> dict:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     slug = f"bench-{os.getpid()}"
     with Path(os.devnull).open("w") as nowhere:
-        began, busy = time.perf_counter(), time.process_time()
+        started, busy = time.perf_counter(), time.process_time()
         call_command("load", str(folder), "--project", slug, stdout=nowhere, stderr=nowhere)
-        seconds, busy = time.perf_counter() - began, time.process_time() - busy
+        seconds, busy = time.perf_counter() - started, time.process_time() - busy
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         second = None
         if again:
-            began = time.perf_counter()
+            started = time.perf_counter()
             call_command("load", str(folder), "--project", slug, stdout=nowhere, stderr=nowhere)
-            second = time.perf_counter() - began
+            second = time.perf_counter() - started
     project = Project.objects.get(slug=slug)
     rows = project.items.count() + project.outputs.count()
     return {

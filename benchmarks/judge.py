@@ -83,9 +83,9 @@ def prepare(items: int, users: int, overlap: int) -> dict[str, Any]:
         "aspects": [{"name": "quality", "question": "How good is this text?", "low": 1, "high": 5}],
     }
     campaign = create_campaign(project=project, user=None, plan=plan)
-    began = time.perf_counter()
+    started = time.perf_counter()
     campaign = open_campaign(campaign=campaign, user=None, here=True)
-    opened = time.perf_counter() - began
+    opened = time.perf_counter() - started
     cookies = []
     for row in people:
         session = SessionStore()
@@ -153,9 +153,9 @@ async def share(base: str, plan: dict[str, Any], numbers: list[int], seconds: fl
             while time.perf_counter() < end:
                 try:
                     if assignment is None:
-                        began = time.perf_counter()
+                        started = time.perf_counter()
                         answer = await client.post(address)
-                        times["next"].append(time.perf_counter() - began)
+                        times["next"].append(time.perf_counter() - started)
                         if answer.status_code == 204:
                             return
                         answer.raise_for_status()
@@ -166,10 +166,10 @@ async def share(base: str, plan: dict[str, Any], numbers: list[int], seconds: fl
                     body = {"submission": number_of_answer, "answer": {"quality": draw.randint(1, 5)}, "seconds": think}
                     if not split:
                         body["next"] = True
-                    began = time.perf_counter()
+                    started = time.perf_counter()
                     answer = await client.post(f"/api/v1/assignments/{assignment['id']}/submit/", json=body)
                     now = time.perf_counter()
-                    times["submit"].append(now - began)
+                    times["submit"].append(now - started)
                     answer.raise_for_status()
                     sent.append(number_of_answer)
                     inside += now <= end

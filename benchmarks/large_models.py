@@ -59,37 +59,37 @@ def save_encoder(name: str, folder: Path) -> int:
     return sum(one.numel() for one in model.parameters())
 
 
-def train_options(evaluator: str, given: argparse.Namespace) -> dict[str, Any]:
+def train_options(evaluator: str, options: argparse.Namespace) -> dict[str, Any]:
     common = {
-        "train_device": given.device, "train_dtype": "bf16" if given.bf16 else "fp32", "epochs": 1,
-        "batch_size": given.batch_size,
+        "train_device": options.device, "train_dtype": "bf16" if options.bf16 else "fp32", "epochs": 1,
+        "batch_size": options.batch_size,
     }  # fmt: skip
     if evaluator == "comparative":
-        saving = {"gradient_checkpointing": given.gradient_checkpointing}  # excluded by a penalty on gradients
-        return {**common, **saving, "weak": "no", "human": "no", "pairs_per_epoch": given.batch_size * given.steps}
-    return {**common, "max_steps": given.steps, "learning_rate": 3e-5}
+        saving = {"gradient_checkpointing": options.gradient_checkpointing}  # excluded by a penalty on gradients
+        return {**common, **saving, "weak": "no", "human": "no", "pairs_per_epoch": options.batch_size * options.steps}
+    return {**common, "max_steps": options.steps, "learning_rate": 3e-5}
 
 
-def run(name: str, given: argparse.Namespace) -> dict[str, Any]:
+def run(name: str, options: argparse.Namespace) -> dict[str, Any]:
     evaluator = MODELS[name][0]
     stamps: list[float] = []
-    if given.device == "cuda":
+    if options.device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         weights = save_encoder(name, folder / "encoder")
-        data = make_data(given.items)
-        began = time.monotonic()
+        data = make_data(options.items)
+        started = time.monotonic()
         made = fit(evaluator, data, encoder=str(folder / "encoder"), folder=folder / "work", seed=13,
                    progress=lambda progress: stamps.append(time.monotonic()),
-                   **train_options(evaluator, given))  # fmt: skip
-        whole = time.monotonic() - began
+                   **train_options(evaluator, options))  # fmt: skip
+        whole = time.monotonic() - started
         made.save_pretrained(folder / "saved")
-        records = data.outputs_with_context()[: given.scored]
-        again = load(folder / "saved", device=given.device)
+        records = data.outputs_with_context()[: options.scored]
+        again = load(folder / "saved", device=options.device)
         scores, more = (np.asarray(one.score(records), dtype=float) for one in (made, again))
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    peak = torch.cuda.max_memory_allocated() if given.device == "cuda" else held
+    peak = torch.cuda.max_memory_allocated() if options.device == "cuda" else held
     return {
         "evaluator": evaluator, "weights": weights, "steps": made.record.steps, "seconds_of_fit": round(whole, 2),
         "seconds_of_training": round(made.record.seconds, 2),
@@ -111,15 +111,15 @@ def main() -> None:
     parser.add_argument("--bf16", action="store_true")
     parser.add_argument("--gradient-checkpointing", action="store_true")
     parser.add_argument("--threads", type=int, help="threads of torch; without it all cores")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     report = {
         "benchmark": "large_models",
-        "machine": {**machine(), "device": given.device, "threads": torch.get_num_threads()},
-        "batch_size": given.batch_size,
-        "bf16": given.bf16,
-        "models": {name: run(name, given) for name in given.models},
+        "machine": {**machine(), "device": options.device, "threads": torch.get_num_threads()},
+        "batch_size": options.batch_size,
+        "bf16": options.bf16,
+        "models": {name: run(name, options) for name in options.models},
         "aims": "both complete a run",
     }
     print(json.dumps(report, indent=1))

@@ -104,9 +104,9 @@ def page(path: str, times: int = 9) -> tuple[float, int]:
     client.force_login(User.objects.get(username="rita"))
     seconds, status = [], 0
     for _ in range(times):
-        began = time.perf_counter()
+        started = time.perf_counter()
         status = client.get(path).status_code
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.perf_counter() - started)
     return statistics.median(seconds), status
 
 
@@ -118,11 +118,11 @@ def time_run() -> float | None:
     waiting = Run.objects.filter(kind="rank", state="queued").order_by("-pk").first()
     if waiting is None:
         return None
-    began = time.perf_counter()
+    started = time.perf_counter()
     done = execute_run(waiting.pk)
     assert done is not None, "another worker took the run"
     assert done.state == "succeeded", done.error
-    return round(time.perf_counter() - began, 2)
+    return round(time.perf_counter() - started, 2)
 
 
 def main() -> None:
@@ -132,8 +132,8 @@ def main() -> None:
     parser.add_argument("--evaluators", type=int, default=30)
     parser.add_argument("--rated", type=int, default=100, help="items whose outputs are rated, by two people")
     parser.add_argument("--keep", type=Path, help="a folder that stays, with the database, for the next time")
-    given = parser.parse_args()
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="evalapp-boards-"))
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="evalapp-boards-"))
     folder.mkdir(parents=True, exist_ok=True)
     os.environ |= {"EVALAPP_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "evalapp.settings", "LOG_LEVEL": "WARNING"}
     os.environ.setdefault("ALLOWED_HOSTS", "testserver,localhost")
@@ -146,12 +146,12 @@ def main() -> None:
     from annotation.models import Output, Rating
     from evalapp.accounts.models import Project
 
-    sizes = {name: getattr(given, name) for name in ("systems", "items", "evaluators", "rated")}
+    sizes = {name: getattr(options, name) for name in ("systems", "items", "evaluators", "rated")}
     found: dict[str, Any] = {"sizes": sizes}
-    began = time.perf_counter()
+    started = time.perf_counter()
     if not Project.objects.filter(slug=SLUG).exists():
-        fill(given.systems, given.items, given.evaluators, given.rated)
-    found["fill_seconds"] = round(time.perf_counter() - began, 1)
+        fill(options.systems, options.items, options.evaluators, options.rated)
+    found["fill_seconds"] = round(time.perf_counter() - started, 1)
     addresses = {
         "evaluators": f"/projects/{SLUG}/evaluation/",
         "systems_by_people": f"/projects/{SLUG}/systems/",

@@ -49,11 +49,11 @@ def make_edits(texts: list[str], n: int, references: int, seed: int) -> tuple[li
 # ---- inside the worker ------------------------------------------------------------------------------------
 
 
-def measure_worker(given: argparse.Namespace) -> dict[str, Any]:
+def measure_worker(options: argparse.Namespace) -> dict[str, Any]:
     import django
     import torch
 
-    torch.set_num_threads(given.threads)
+    torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory(prefix="evalapp-live-") as folder:
         os.environ["EVALAPP_DATA"] = folder
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
@@ -65,11 +65,11 @@ def measure_worker(given: argparse.Namespace) -> dict[str, Any]:
         from tests.scoring.ml.evaluators.ream.untrained import untrained
 
         Path(settings.ARTEFACTS_DIR, "1").mkdir(parents=True)
-        untrained(find_encoder(given.encoder), heads=4, metric="bleu-star").save_pretrained(
+        untrained(find_encoder(options.encoder), heads=4, metric="bleu-star").save_pretrained(
             Path(settings.ARTEFACTS_DIR, "1", "rater")
         )
-        texts = read_texts(given.data)
-        context = [random.Random(given.seed).choice(texts)]
+        texts = read_texts(options.data)
+        context = [random.Random(options.seed).choice(texts)]
         source = {"folder": "1/rater", "slug": "rater"}
         item = {"context": context, "source": None, "key": "i1", "group": ""}
 
@@ -84,36 +84,36 @@ def measure_worker(given: argparse.Namespace) -> dict[str, Any]:
         def answer(body: str) -> dict[str, Any]:
             return json.loads(json.dumps(execute(json.loads(body), lambda: None)))
 
-        begun = time.perf_counter()
+        started = time.perf_counter()
         answer(request([], "a", []))
-        loaded = time.perf_counter() - begun
+        loaded = time.perf_counter() - started
         evaluator = warm_models().get(source, {}, lambda: None)
         ratios: dict[str, list[float]] = {"p50": [], "p95": []}
         rows: dict[str, list[float]] = {"edit": [], "bare": [], "new set": [], "candidates": []}
-        for run in range(given.runs):
-            known, states = make_edits(texts, given.edits, given.references, given.seed + run)
-            begun, left = time.perf_counter(), 1
+        for run in range(options.runs):
+            known, states = make_edits(texts, options.edits, options.references, options.seed + run)
+            started, left = time.perf_counter(), 1
             while left:
                 left = answer(request(known, "", []))["left"]
-            rows["new set"].append(1000 * (time.perf_counter() - begun))
+            rows["new set"].append(1000 * (time.perf_counter() - started))
             ours, bare = time_edits(evaluator, request, answer, known, states, context)
             for name, share in (("p50", 0.5), ("p95", 0.95)):
                 ratios[name].append(quantile(ours, share) / quantile(bare, share))
             rows["edit"] += ours
             rows["bare"] += bare
-            ((_, candidates),) = make_queries(texts, 1, 1, 100, given.seed + 100 + run)
-            begun, left = time.perf_counter(), 1
+            ((_, candidates),) = make_queries(texts, 1, 1, 100, options.seed + 100 + run)
+            started, left = time.perf_counter(), 1
             while left:
                 left = answer(request(known, "", candidates))["left"]
-            rows["candidates"].append(1000 * (time.perf_counter() - begun))
+            rows["candidates"].append(1000 * (time.perf_counter() - started))
     return {
         "benchmark": "live reliability, inside the worker",
         "machine": machine(),
-        "threads": given.threads,
+        "threads": options.threads,
         "encoder": evaluator.artefact.encoder.short_name,
-        "references": given.references,
-        "edits": given.edits,
-        "runs": given.runs,
+        "references": options.references,
+        "edits": options.edits,
+        "runs": options.runs,
         "edit / bare pass, p50": spread(ratios["p50"]),
         "edit / bare pass, p95": spread(ratios["p95"]),
         "ms": {
@@ -146,14 +146,14 @@ def time_edits(
             inputs["token_type_ids"] = batch.token_type_ids
         body = request(known, state, [])
         for which in ("ours", "bare") if number % 2 else ("bare", "ours"):
-            begun = time.perf_counter()
+            started = time.perf_counter()
             if which == "ours":
                 assert answer(body)["with_text"] is not None
-                ours.append(1000 * (time.perf_counter() - begun))
+                ours.append(1000 * (time.perf_counter() - started))
             else:
                 with torch.inference_mode():
                     model(**inputs)
-                bare.append(1000 * (time.perf_counter() - begun))
+                bare.append(1000 * (time.perf_counter() - started))
     return ours, bare
 
 
@@ -161,7 +161,11 @@ def time_edits(
 
 
 async def write(
-    installation: WritingInstallation, person: dict[str, Any], states: list[str], given: argparse.Namespace, end: float
+    installation: WritingInstallation,
+    person: dict[str, Any],
+    states: list[str],
+    options: argparse.Namespace,
+    end: float,
 ) -> dict:
     """One person in a loop: a pause, a request, its answer. Milliseconds of each, and the number without a score."""
     import asyncio
@@ -171,28 +175,31 @@ async def write(
     path = f"/my/writing/{person['public']}/score/"
     times, without = [], 0
     async with sign_in_client(installation, person, httpx.AsyncClient) as client:
-        await asyncio.sleep(random.random() * given.pause)
+        await asyncio.sleep(random.random() * options.pause)
         number = 0
         while time.perf_counter() < end:
             body = {"ticket": time.time_ns() // 1_000_000, "text": states[number % len(states)]}
             number += 1
-            begun = time.perf_counter()
+            started = time.perf_counter()
             answer = await client.post(path, json=body)
-            times.append(1000 * (time.perf_counter() - begun))
+            times.append(1000 * (time.perf_counter() - started))
             answer.raise_for_status()
             without += answer.json()["with_text"] is None
-            await asyncio.sleep(given.pause)
+            await asyncio.sleep(options.pause)
     return {"times": times, "without": without}
 
 
-async def write_together(installation: WritingInstallation, given: argparse.Namespace) -> list[dict[str, Any]]:
+async def write_together(installation: WritingInstallation, options: argparse.Namespace) -> list[dict[str, Any]]:
     import asyncio
 
-    end = time.perf_counter() + given.seconds
-    texts = read_texts(given.data)
-    states = [make_edits(texts, 400, 1, given.seed + 1000 + number)[1] for number in range(len(installation.people))]
+    end = time.perf_counter() + options.seconds
+    texts = read_texts(options.data)
+    states = [make_edits(texts, 400, 1, options.seed + 1000 + number)[1] for number in range(len(installation.people))]
     return await asyncio.gather(
-        *(write(installation, person, own, given, end) for person, own in zip(installation.people, states, strict=True))
+        *(
+            write(installation, person, own, options, end)
+            for person, own in zip(installation.people, states, strict=True)
+        )
     )
 
 
@@ -201,7 +208,7 @@ def warm_up(installation: WritingInstallation) -> float:
     the seconds."""
     import httpx
 
-    begun = time.perf_counter()
+    started = time.perf_counter()
     for person in installation.people:
         with sign_in_client(installation, person, httpx.Client) as client:
             for number in range(1000):
@@ -213,18 +220,18 @@ def warm_up(installation: WritingInstallation) -> float:
                     time.sleep(0.5)
             else:
                 raise SystemExit(f"still no score: {found}")
-    return time.perf_counter() - begun
+    return time.perf_counter() - started
 
 
-def measure_http(given: argparse.Namespace) -> dict[str, Any]:
+def measure_http(options: argparse.Namespace) -> dict[str, Any]:
     import asyncio
 
-    with start_writing_installation(given.annotators, given.references, given.seed, given.data) as found:
+    with start_writing_installation(options.annotators, options.references, options.seed, options.data) as found:
         warm = warm_up(found)
         rounds = []
-        for _ in range(given.rounds):
+        for _ in range(options.rounds):
             used = found.cpu_seconds()
-            parts = asyncio.run(write_together(found, given))
+            parts = asyncio.run(write_together(found, options))
             times = [value for part in parts for value in part["times"]]
             cost = {name: now - used[name] for name, now in found.cpu_seconds().items()}
             rounds.append(
@@ -241,10 +248,10 @@ def measure_http(given: argparse.Namespace) -> dict[str, Any]:
     return {
         "benchmark": "live reliability, over HTTP",
         "machine": machine(),
-        "annotators": given.annotators,
-        "references": given.references,
-        "pause_seconds": given.pause,
-        "seconds": given.seconds,
+        "annotators": options.annotators,
+        "references": options.references,
+        "pause_seconds": options.pause,
+        "seconds": options.seconds,
         "warm_up_seconds": round(warm, 1),
         "rounds": rounds,
         "p95_ms": spread([row["p95_ms"] for row in rounds]),
@@ -266,8 +273,8 @@ def main() -> None:
     parser.add_argument("--pause", type=float, default=0.3, help="seconds between an answer and the next question")
     parser.add_argument("--seconds", type=float, default=20, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
-    given = parser.parse_args()
-    print(json.dumps(measure_http(given) if given.http else measure_worker(given), indent=1))
+    options = parser.parse_args()
+    print(json.dumps(measure_http(options) if options.http else measure_worker(options), indent=1))
 
 
 if __name__ == "__main__":

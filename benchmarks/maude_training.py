@@ -79,14 +79,14 @@ def time_steps(job: FitJob, prepared: TrainingTexts, steps: int | None) -> tuple
     network = MaudeNetwork.from_source(None, network_sizes(job)).train()
     optimiser = torch.optim.Adam(network.parameters(), lr=job.number("learning_rate"))
     epochs = Epochs(job, prepared)
-    began, n = time.perf_counter(), 0
+    started, n = time.perf_counter(), 0
     for loss in islice(epochs.losses(network, 0), steps):
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), job.number("max_grad_norm"))
         optimiser.step()
         n += 1
-    return time.perf_counter() - began, n
+    return time.perf_counter() - started, n
 
 
 def in_the_loop(job: FitJob) -> TrainingTexts:
@@ -120,9 +120,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = entry.parse_train_options("recommended", {})
         job = FitJob(entry, data, None, "recommended", options, given.seed, Path(folder))
-        began = time.perf_counter()
+        started = time.perf_counter()
         cached = prepare_texts(MaudeNetwork, job, get_sets(job), Tools())
-        once = time.perf_counter() - began
+        once = time.perf_counter() - started
         slow_job = replace(job, options={**options, "batches": "replies"})
         slow = in_the_loop(slow_job)
         epochs, loops, ratios, wholes = [], [], [], []

@@ -90,15 +90,15 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--threads", type=int, help="threads of torch; without it all cores")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         save_tiny(Path(folder))
         evaluator = PairClassifier(folder)
-        evaluator.evaluate(make_records(50, given.seed))
+        evaluator.evaluate(make_records(50, options.seed))
         loaded = resident()
-        records = make_records(given.pairs, given.seed)
+        records = make_records(options.pairs, options.seed)
         held = resident()
         sizes: list[float] = []
         start, processor = time.perf_counter(), time.process_time()
@@ -108,9 +108,9 @@ def main() -> None:
     report = {
         "benchmark": "memory",
         "machine": {**machine(), "threads": torch.get_num_threads()},
-        "pairs": given.pairs,
+        "pairs": options.pairs,
         "defined": int(np.isfinite(found.values).sum()),
-        "seed": given.seed,
+        "seed": options.seed,
         "seconds": {"clock": seconds, "processor": processor},
         "megabytes": {
             "libraries and model": loaded,

@@ -38,16 +38,18 @@ def main() -> None:
     parser.add_argument("--peer-queries", type=int, default=1)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    queries = make_queries(read_texts(given.data), given.queries, given.hypotheses, given.references, given.seed)
-    few = queries[: given.peer_queries]
+    queries = make_queries(
+        read_texts(options.data), options.queries, options.hypotheses, options.references, options.seed
+    )
+    few = queries[: options.peer_queries]
     tokens = [[[tokenize(text, "13a") for text in side] for side in query] for query in few]
-    pairs = given.queries * given.hypotheses * given.references
-    few_pairs = len(few) * given.hypotheses * given.references
+    pairs = options.queries * options.hypotheses * options.references
+    few_pairs = len(few) * options.hypotheses * options.references
 
     ours, peer, errors = [], [], []
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         start = time.process_time()
         found = load("meteor", synonyms="none").all_pairs(queries)
         ours.append((time.process_time() - start) / pairs)

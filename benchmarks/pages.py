@@ -83,7 +83,7 @@ def prepare(items: int) -> dict[str, Any]:
     def numbers(n: int) -> str:
         return f"(WITH RECURSIVE s(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM s WHERE k < {n}) SELECT k FROM s) n"
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     character = "char" if connection.vendor == "sqlite" else "chr"
     # As written by `natural_key`.
     order = f"'item-' || {character}(2) || {character}(64 + length(CAST(n.k AS text))) || n.k"
@@ -113,7 +113,7 @@ def prepare(items: int) -> dict[str, Any]:
     client.force_login(user)
     return {
         "cookie": client.cookies["sessionid"].value,
-        "made_seconds": round(time.perf_counter() - began, 1),
+        "made_seconds": round(time.perf_counter() - started, 1),
         "addresses": addresses(items),
         "counts": {model.__name__: model.objects.count() for model in (Item, Output, Rating)},
     }
@@ -234,10 +234,10 @@ def time_requests(base: str, plan: dict[str, Any], requests: int) -> dict[str, d
     with httpx.Client(base_url=base, cookies={"sessionid": plan["cookie"]}, timeout=120) as client:
         for number in range(requests + 2):
             for name, path in plan["addresses"].items():
-                began = time.perf_counter()
+                started = time.perf_counter()
                 answer = client.get(path)
                 if number >= 2:  # the first two rounds load code and fill caches
-                    times[name].append(1000 * (time.perf_counter() - began))
+                    times[name].append(1000 * (time.perf_counter() - started))
                 status[name] = answer.status_code
     return {
         name: {

@@ -109,31 +109,31 @@ def main() -> None:
     parser.add_argument("--threads", type=int, help="threads of torch; without it all cores")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--bf16", action="store_true", help="also time bf16 (slow on a CPU without AMX or AVX512-BF16)")
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
 
     with tempfile.TemporaryDirectory() as folder:
         save_classifier(folder)
-        peer = CrossEncoder(folder, device=given.device, num_labels=3, local_files_only=True)
+        peer = CrossEncoder(folder, device=options.device, num_labels=3, local_files_only=True)
         model = (
             AutoModelForSequenceClassification.from_pretrained(folder, attn_implementation="sdpa")
             .eval()
-            .to(given.device)
+            .to(options.device)
         )
         tokenizer = PairTokenizer(find_encoder(folder))
         tokenizer.tokenizer  # noqa: B018  (read it before its folder goes)
     half = AutoModelForSequenceClassification.from_config(model.config).eval()
     half.load_state_dict(model.state_dict())
-    half = half.to(given.device, torch.bfloat16)
+    half = half.to(options.device, torch.bfloat16)
 
     def tokenize(pairs):
         return tokenizer.pairs([one for one, _ in pairs], [two for _, two in pairs], cut="left")
 
-    pairs = read_pairs(given.data, given.pairs, given.seed)
+    pairs = read_pairs(options.data, options.pairs, options.seed)
     pairs = [pair for pair, cut in zip(pairs, tokenize(pairs).truncated, strict=True) if not cut]
     encodings = tokenize(pairs).encodings
-    engine = Engine(device=given.device, pad_id=tokenizer.pad_id)
+    engine = Engine(device=options.device, pad_id=tokenizer.pad_id)
 
     def score(used):
         return engine.score(pairs, tokenize, lambda batch: sequence_logits(used, batch))[0].float().cpu().numpy()
@@ -142,34 +142,34 @@ def main() -> None:
         return peer.predict(pairs, batch_size=size, activation_fn=torch.nn.Identity(), show_progress_bar=False)
 
     def bare(used, size):
-        bare_forward(used, encodings, size, tokenizer.pad_id, given.device)
+        bare_forward(used, encodings, size, tokenizer.pad_id, options.device)
 
     warm = pairs[:8]
     peer.predict(warm)
     engine.score(warm, tokenize, lambda batch: sequence_logits(model, batch))
     ours, halves, bare_halves = [], [], []
-    peers = {size: [] for size in given.batch_sizes}
-    bares = {size: [] for size in given.batch_sizes}
-    for _ in range(given.runs):
-        for size in given.batch_sizes:
+    peers = {size: [] for size in options.batch_sizes}
+    bares = {size: [] for size in options.batch_sizes}
+    for _ in range(options.runs):
+        for size in options.batch_sizes:
             peers[size].append(timed(lambda size=size: predict(size)))
         ours.append(timed(lambda: score(model)))
-        for size in given.batch_sizes:
+        for size in options.batch_sizes:
             bares[size].append(timed(lambda size=size: bare(model, size)))
-        if given.bf16:
+        if options.bf16:
             halves.append(timed(lambda: score(half)))
-            bare_halves.append(min(timed(lambda size=size: bare(half, size)) for size in given.batch_sizes))
+            bare_halves.append(min(timed(lambda size=size: bare(half, size)) for size in options.batch_sizes))
     fastest = min(peers, key=lambda size: min(run.processor for run in peers[size]))
     fastest_bare = min(bares, key=lambda size: min(run.processor for run in bares[size]))
     report = {
         "benchmark": "pair_classifier",
-        "machine": {**machine(), "device": given.device, "threads": torch.get_num_threads()},
-        "texts": [folder.name for folder in given.data] or "own",
+        "machine": {**machine(), "device": options.device, "threads": torch.get_num_threads()},
+        "texts": [folder.name for folder in options.data] or "own",
         "encoder": f"{find_encoder().short_name} with 3 classes, fp32",
-        "seed": given.seed,
+        "seed": options.seed,
         "pairs": len(pairs),
         "tokens": {"all": encodings.n_tokens, **spread(encodings.lengths.tolist())},
-        "runs": given.runs,
+        "runs": options.runs,
         "seconds": seconds(ours),
         "tokens_per_second": spread([encodings.n_tokens / run.clock for run in ours]),
         "cross_encoder": {str(size): seconds(rows) for size, rows in peers.items()},

@@ -50,11 +50,11 @@ def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, ste
     found = []
     for number in range(steps):
         batch = batches[number % len(batches)]
-        began, processor = time.perf_counter(), time.process_time()
+        started, processor = time.perf_counter(), time.process_time()
         optimiser.zero_grad(set_to_none=True)
         network(**batch)["loss"].backward()
         optimiser.step()
-        found.append((time.perf_counter() - began, time.process_time() - processor))
+        found.append((time.perf_counter() - started, time.process_time() - processor))
     return np.array(found)
 
 

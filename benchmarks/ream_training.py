@@ -73,7 +73,7 @@ def make_data(texts: list[str], queries: int, references: int, seed: int) -> Dat
 def one_epoch(network: torch.nn.Module, losses: Iterator[torch.Tensor], steps: int | None) -> tuple[float, int, float]:
     """Seconds, steps and the first loss."""
     optimiser = torch.optim.Adam(network.parameters(), lr=5e-4)
-    began, done, first = time.perf_counter(), 0, float("nan")
+    started, done, first = time.perf_counter(), 0, float("nan")
     for loss in losses:
         first = float(loss.detach()) if not done else first
         optimiser.zero_grad(set_to_none=True)
@@ -82,7 +82,7 @@ def one_epoch(network: torch.nn.Module, losses: Iterator[torch.Tensor], steps: i
         done += 1
         if steps is not None and done >= steps:
             break
-    return time.perf_counter() - began, done, first
+    return time.perf_counter() - started, done, first
 
 
 def fresh(job: FitJob, width: int) -> ReamNetwork:
@@ -111,15 +111,15 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20, help="for the ratio of a whole training")
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--threads", type=int)
-    given = parser.parse_args()
-    if given.threads:
-        torch.set_num_threads(given.threads)
+    options = parser.parse_args()
+    if options.threads:
+        torch.set_num_threads(options.threads)
 
-    data = make_data(read_texts(given.data), given.queries, given.references, given.seed)
+    data = make_data(read_texts(options.data), options.queries, options.references, options.seed)
     entry = get_entry("ream")
     with tempfile.TemporaryDirectory() as folder:
         job = FitJob(
-            entry, data, None, "recommended", entry.train_defaults("recommended"), given.seed, Path(folder)
+            entry, data, None, "recommended", entry.train_defaults("recommended"), options.seed, Path(folder)
         )  # fmt: skip
         layer = resolve_layer(job.encoder, job.integer("layer"))
 
@@ -130,13 +130,13 @@ def main() -> None:
         first = encoder()
         first.encoder  # noqa: B018  (loading it is not part of the time)
         records = list_records(items, job)
-        began = time.perf_counter()
+        started = time.perf_counter()
         first.vectors(records)
-        once = time.perf_counter() - began
+        once = time.perf_counter() - started
         prepared = training.Preparer(job, load("bleu-star"), first).prepare(items, "train")
     samples, _ = training.draw_samples(prepared.gold, training.parse_sizes(job), 25, job.rng("sets"))
     ours, loops, gaps = [], [], []
-    for _ in range(given.runs):
+    for _ in range(options.runs):
         network = fresh(job, job.encoder.width)
         epochs = training.Epochs(network, prepared, samples, job, "cpu")
         seconds, steps, loss = one_epoch(network, epochs(0), None)
@@ -150,14 +150,15 @@ def main() -> None:
             return reader.engine.map(encodings, reader.pool)
 
         loop = training.TunedEpochs(edges, prepared, samples, job, "cpu", read)
-        seconds, done, other = one_epoch(edges, loop(0), given.loop_steps)
+        seconds, done, other = one_epoch(edges, loop(0), options.loop_steps)
         loops.append(seconds / done * steps)
         gaps.append(abs(loss - other))
-    whole = [(once + a * given.epochs, b * given.epochs) for a, b in zip(ours, loops, strict=True)]
+    whole = [(once + a * options.epochs, b * options.epochs) for a, b in zip(ours, loops, strict=True)]
     print(
         json.dumps(
             {
-                "what": f"one epoch of ream, {given.queries} queries x {OUTPUTS} outputs x up to {given.references}",
+                "what": f"one epoch of ream, {options.queries} queries x {OUTPUTS} outputs "
+                f"x up to {options.references}",
                 "machine": machine(),
                 "threads": torch.get_num_threads(),
                 "sets": len(samples),
@@ -165,7 +166,7 @@ def main() -> None:
                 "pairs": len(records),
                 "seconds": {"cached": spread(ours), "in the loop": spread(loops), "reading all pairs once": once},
                 "times faster": spread([b / a for a, b in zip(ours, loops, strict=True)]),
-                f"times faster over {given.epochs} epochs": spread([b / a for a, b in whole]),
+                f"times faster over {options.epochs} epochs": spread([b / a for a, b in whole]),
                 "largest difference of the first loss": max(gaps),
             },
             indent=1,

@@ -35,10 +35,10 @@ def ask(found: WritingInstallation, requests: int) -> dict[str, Any]:
             for number in range(requests + 3):
                 if number == 3:
                     used -= found.cpu_seconds()["web"]
-                begun = time.perf_counter()
+                started = time.perf_counter()
                 answer = client.get(path)
                 if number >= 3:
-                    times.append(1000 * (time.perf_counter() - begun))
+                    times.append(1000 * (time.perf_counter() - started))
                 if answer.status_code != 200 or person["public"] not in answer.text:
                     raise SystemExit(f"{path} answered {answer.status_code}: {answer.text[:500]}")
             used += found.cpu_seconds()["web"]
@@ -59,11 +59,11 @@ def main() -> None:
     parser.add_argument("--references", type=int, nargs="+", default=[10, 200], help="in the set of the item")
     parser.add_argument("--requests", type=int, default=40)
     parser.add_argument("--seed", type=int, default=13)
-    given = parser.parse_args()
+    options = parser.parse_args()
     pages = {}
-    for references in given.references:
-        with start_writing_installation(2, references, given.seed, given.data, live=False) as found:
-            pages[f"{references} references"] = ask(found, given.requests)
+    for references in options.references:
+        with start_writing_installation(2, references, options.seed, options.data, live=False) as found:
+            pages[f"{references} references"] = ask(found, options.requests)
     print(
         json.dumps(
             {"benchmark": "reference page", "machine": machine(), "pages": pages, "aim_p95_ms": AIM_MS}, indent=1

@@ -146,31 +146,33 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--no-peer", action="store_true")
     parser.add_argument("--here", choices=["build", "search"], help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.here:
-        texts = json.loads((given.folder / "queries.json").read_text()) if given.here == "search" else []
-        corpus, index = given.folder / "corpus.jsonl", given.folder / "index"
-        print(json.dumps(build_here(corpus, index) if given.here == "build" else search_here(index, texts, given.k)))
+    options = parser.parse_args()
+    if options.here:
+        texts = json.loads((options.folder / "queries.json").read_text()) if options.here == "search" else []
+        corpus, index = options.folder / "corpus.jsonl", options.folder / "index"
+        print(
+            json.dumps(build_here(corpus, index) if options.here == "build" else search_here(index, texts, options.k))
+        )
         return
 
     with tempfile.TemporaryDirectory() as temporary:
-        folder = given.folder or Path(temporary)
+        folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         corpus = folder / "corpus.jsonl"
         if not corpus.exists():
-            make_corpus(corpus, given.rows, given.data, given.seed)
-        texts = make_queries(given.queries, given.data, given.seed)
+            make_corpus(corpus, options.rows, options.data, options.seed)
+        texts = make_queries(options.queries, options.data, options.seed)
         (folder / "queries.json").write_text(json.dumps(texts))
         built = run_in_subprocess("--here", "build", "--folder", str(folder))
         runs = []
-        for _ in range(given.runs):
-            runs.append(run_in_subprocess("--here", "search", "--folder", str(folder), "--k", str(given.k)))
+        for _ in range(options.runs):
+            runs.append(run_in_subprocess("--here", "search", "--folder", str(folder), "--k", str(options.k)))
         report = {
             "benchmark": "retrieval",
             "machine": machine(),
             "rows": built["count"],
-            "seed": given.seed,
-            "runs": given.runs,
+            "seed": options.seed,
+            "runs": options.runs,
             "build": built,
             **{name: spread([run[name] for run in runs]) for name in ("open_seconds", "resident_growth_mb")},
             **{
@@ -178,8 +180,8 @@ def main() -> None:
                 for kind in ("search_ms", "distinct_ms", "find_ms")
             },
         }
-        if not given.no_peer:
-            report |= compare_with_peers(Peer(corpus), texts, given.k, given.peer_queries, runs)
+        if not options.no_peer:
+            report |= compare_with_peers(Peer(corpus), texts, options.k, options.peer_queries, runs)
     print(json.dumps(report, indent=1))
 
 

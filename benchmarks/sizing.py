@@ -75,7 +75,7 @@ class Watch:
                 for service, sizes in memory(self.made).items():
                     peaks[service] = max(peaks.get(service, 0.0), sizes["mb"])
 
-        before, began = cpu(self.made), time.perf_counter()
+        before, started = cpu(self.made), time.perf_counter()
         watching = threading.Thread(target=look)
         watching.start()
         try:
@@ -84,7 +84,7 @@ class Watch:
             over.set()
             watching.join()
         spent = {service: round(value - before[service], 1) for service, value in cpu(self.made).items()}
-        seconds = round(time.perf_counter() - began, 1)
+        seconds = round(time.perf_counter() - started, 1)
         row = {
             "work": name,
             "seconds": seconds,

@@ -34,9 +34,9 @@ def spread(values: list[float]) -> dict[str, float]:
 
 
 def check(env: dict[str, str]) -> float:
-    began = time.perf_counter()
+    started = time.perf_counter()
     subprocess.run([sys.executable, "manage.py", "check"], env=env, cwd=ROOT, check=True, capture_output=True)
-    return time.perf_counter() - began
+    return time.perf_counter() - started
 
 
 def first_answer(env: dict[str, str]) -> float:
@@ -50,14 +50,14 @@ def first_answer(env: dict[str, str]) -> float:
         "--workers", "2", "--worker-class", "evalapp.ops.web.Worker",
         "--threads", "4", "--log-level", "error", "--no-control-socket",
     ]  # fmt: skip
-    began = time.perf_counter()
+    started = time.perf_counter()
     process = subprocess.Popen(command, env=env, cwd=ROOT)
     try:
         while not web_answers(f"http://127.0.0.1:{port}/account/sign-in/", timeout=5):
-            if process.poll() is not None or time.perf_counter() - began > 60:
+            if process.poll() is not None or time.perf_counter() - started > 60:
                 raise SystemExit("The web process did not start.")
             time.sleep(0.01)
-        return time.perf_counter() - began
+        return time.perf_counter() - started
     finally:
         process.terminate()
         process.wait(20)

@@ -134,11 +134,11 @@ CHOSEN = {"systems": "systems", "evaluation": "evaluation", "judging-rating": "j
 # ---- the installation -------------------------------------------------------------------------------------
 
 
-def manage(folder: Path, *words: str, given: str | None = None) -> str:
+def manage(folder: Path, *words: str, options: str | None = None) -> str:
     env = {**os.environ, "EVALAPP_DATA": str(folder), "LOG_LEVEL": "WARNING"}
     done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *words],
-        env=env, input=given, capture_output=True, text=True, check=False,
+        env=env, input=options, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
         raise SystemExit(f"manage.py {' '.join(words)} failed:\n{done.stderr[-2000:]}")
@@ -165,7 +165,7 @@ def prepare(folder: Path) -> None:
     source = folder / "demo-source"
     build(source)
     manage(folder, "migrate", "--verbosity", "0")
-    manage(folder, "createowner", "olga", "--password-stdin", given=PASSWORD + "\n")
+    manage(folder, "createowner", "olga", "--password-stdin", options=PASSWORD + "\n")
     manage(folder, "load", str(source), "--project", "demo", "--owner", "olga")
     manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
     for metric in METRICS:
@@ -325,24 +325,24 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="with --all: only these pages")
     parser.add_argument("--keep", type=Path, metavar="DATA", help="a data folder to reuse; created if missing")
-    given = parser.parse_args()
-    folder = given.keep or Path(tempfile.mkdtemp(prefix="evalapp-pictures-"))
+    options = parser.parse_args()
+    folder = options.keep or Path(tempfile.mkdtemp(prefix="evalapp-pictures-"))
     folder.mkdir(parents=True, exist_ok=True)
     try:
         prepare(folder)
-        if given.all:
+        if options.all:
             train(folder)
         manage(folder, "collectstatic", "--noinput", "--verbosity", "0")
         with web(folder) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
-            if given.all:
-                for line in take_all(browser, address, given.all, set(given.only)):
+            if options.all:
+                for line in take_all(browser, address, options.all, set(options.only)):
                     print(json.dumps(line))
             else:
                 take_chosen(browser, address)
             browser.close()
     finally:
-        if not given.keep:
+        if not options.keep:
             shutil.rmtree(folder, ignore_errors=True)
 
 
