@@ -45,4 +45,4 @@ def test_markers_are_found_everywhere(promises, tmp_path):
         "import pytest\npytestmark = [pytest.mark.slow, pytest.mark.promise('a')]\n"
         "@pytest.mark.promise('b', 'c')\ndef test_one():\n    pass\n"
     )
-    assert list(promises._found(path)) == [("a", ""), ("b", "test_one"), ("c", "test_one")]
+    assert list(promises._read_markers(path)) == [("a", ""), ("b", "test_one"), ("c", "test_one")]
