@@ -424,7 +424,7 @@ def empty_redis() -> Iterator[str]:
 
 @pytest.fixture
 def redis_url() -> Iterator[str]:
-    """`emptied_redis` for one test."""
+    """`empty_redis` for one test."""
     with empty_redis() as url:
         yield url
 
