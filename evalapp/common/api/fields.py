@@ -63,7 +63,7 @@ class StrictSerializer(serializers.Serializer):
         if isinstance(data, Mapping):
             writable = [name for name, field in self.fields.items() if not field.read_only]
             unknown = _find_unknown(data, writable, self.fields)
-            errors = {name: [" ".join([text, self.elsewhere.get(name, "")]).strip()] for name, text in unknown.items()}
+            errors = {name: [f"{text} {self.elsewhere.get(name, '')}".strip()] for name, text in unknown.items()}
         try:
             values = super().to_internal_value(data)
         except serializers.ValidationError as error:
