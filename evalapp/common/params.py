@@ -100,7 +100,8 @@ def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
             faults += _find_bound_faults(kind, known[name], value)
     for name, one in known.items():
         if _is_required(one) and given.get(name, "") in ("", []):
-            faults.append(Fault(one.metadata.get("needed") or _("%(name)s is missing.") % {"name": name}, field=name))
+            text = str(one.metadata.get("needed") or _("%(name)s is missing.") % {"name": name})
+            faults.append(Fault(text, field=name))
     if faults:
         raise BadInput(_("The request has faults.") + " " + " ".join(fault.message for fault in faults), faults=faults)
     return kind(**values)
@@ -171,4 +172,4 @@ def _property_schema(kind: type, one: Field[Any]) -> dict[str, Any]:
         schema |= {"minItems": schema.get("minItems", 1)} if is_list else {}
     if isinstance(one.default, str | int | float) and not schema.get("nullable"):
         schema["default"] = one.default
-    return schema | {"description": about.get("help", "")}
+    return schema | {"description": str(about.get("help", ""))}
