@@ -17,13 +17,13 @@ def table(test: str, ns: list[int]) -> dict:
 
 @pytest.mark.parametrize("test", ["perm-inputs", "bootstrap", "williams"])
 def test_caption_states_that_williams_assumes_independent_outputs(test):
-    assert ("takes outputs for independent" in letters_caption(table(test, [90, 90]))) == (test == "williams")
+    assert ("assumes independent outputs" in letters_caption(table(test, [90, 90]))) == (test == "williams")
 
 
 @pytest.mark.parametrize(("ns", "differ"), [([90, 90], False), ([90, 120], True)])
 def test_caption_states_where_coefficients_and_tests_use_other_outputs(ns, differ):
     shown = letters_caption(table("perm-inputs", ns))
-    assert "over 90 outputs that all have scored" in shown
+    assert "over 90 outputs scored by all" in shown
     assert ("over all outputs that its own evaluator has scored" in shown) == differ
     # At system level, all coefficients use the outputs that all evaluators have scored.
     of_systems = letters_caption({**table("perm-systems", ns), "level": "system"})
@@ -41,6 +41,6 @@ def test_caption_without_letters_gives_the_reason_and_the_test():
     found["test"] |= {"note": "all 8 exchanges give no p below 0.25", "k_used": 1000, "smallest_p": 0.25}
     shown = letters_caption(found)
     assert shown.startswith("No letters: all 8 exchanges give no p below 0.25. The test is PERM-SYSTEMS: exchanges of")
-    assert "1,000 draws, over 90 outputs that all have scored." in shown
+    assert "1,000 draws, over 90 outputs scored by all." in shown
     assert "share a letter" not in shown
     assert shown.endswith("The smallest p of this test is 0.25 before the correction.")

@@ -10,7 +10,7 @@ def test_curves_are_drawn_from_finite_points():
     picture = draw(curves, title="T & t", axis="loss")
     assert picture.svg.count("<polyline") == 2
     assert "&lt;c&gt;" in picture.svg
-    assert "T &amp; t: a: from 3 to 1; " in picture.svg
+    assert "T &amp; t: a: 3 to 1; " in picture.svg
     assert [(row.name, row.first, row.least, row.most, row.last, row.steps) for row in picture.series] == [
         ("a", 3.0, 1.0, 3.0, 1.0, 3),
         ("<c>", 2.0, 2.0, 2.0, 2.0, 2),

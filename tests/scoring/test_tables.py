@@ -29,7 +29,7 @@ def test_csv_neutralises_formulas_and_leaves_undefined_empty():
 
 def test_latex_is_escaped_and_states_its_source():
     text = as_latex(TABLE)
-    assert text.startswith("% method:mean|seed:0\n% Simulated judgements")
+    assert text.startswith("% method:mean|seed:0\n% Figures include simulated judgements")
     assert r"1--2 & a\_b \& 50\% & $3.142$ {\small $[3.000, 3.300]$} & 60 \\" in text
     assert r"- & a\_b \& 50\% & -- & 60 \\" in text
     assert text.count(r"\bottomrule") == 1

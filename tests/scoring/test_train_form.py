@@ -50,7 +50,7 @@ def test_training_without_judgements_needs_no_aspect(cast):
     assert plan_params(cast.project, form.wishes())["aspect"] == ""
     assert not TrainForm(asked, project=cast.project, entry=get_entry("ream")).is_valid()
     make_ratings(cast.project, [])
-    assert "none was judged yet" in str(TrainForm(project=cast.project, entry=entry)["aspect"])
+    assert "no aspect has judgements yet" in str(TrainForm(project=cast.project, entry=entry)["aspect"])
 
 
 ASKED = {"profile": "recommended", "folds": "2", "seed": "13", "name": ""}
@@ -218,7 +218,7 @@ def test_checked_options_are_shown_in_words(judged):
     )
     assert describe_params(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
         ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
-        ("Applied when trained", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
+        ("Apply after training", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
     ]  # fmt: skip
 
 

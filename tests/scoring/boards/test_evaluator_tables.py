@@ -127,9 +127,9 @@ def test_system_level_has_pairs_of_systems(world):
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
-        ({"test": "none"}, "no test was asked for"),
+        ({"test": "none"}, "no test was requested"),
         ({"test": "williams", "coefficient": "kendall"}, "Williams’ test is for Pearson"),
-        ({"level": "system", "coefficient": "spa"}, "no test is known for SPA"),
+        ({"level": "system", "coefficient": "spa"}, "there is no test for SPA"),
         ({"level": "system", "coefficient": "acc-eq"}, "belong to the level of outputs"),
     ],
 )
@@ -182,7 +182,7 @@ def test_repeats_are_no_further_raters(world):
     judged = replace(ratings, rater=rater, value=value, raters=names, **more)
     table = systems_by_ratings(judged, wished, aspect="q", low=1, high=5)
     assert table["n_raters"] == 3
-    assert table["counted"][0].startswith(f"{len(again)} judgements repeat one by the same person")
+    assert table["counted"][0].startswith(f"{len(again)} judgements repeat earlier ones by the same person")
     alone = noise_ceiling(OutputRatings([1.0, 2, 2, 3], [0, 0, 1, 1], ["a"] * 4))
     assert alone.note == "no output has two raters"
 

@@ -88,7 +88,7 @@ def test_games_may_use_expected_scores():
     assert [row["label"] for row in found["rows"]] == list(NAMES)
     assert all(row["shares"]["tie"] == 1 for row in found["rows"])
     assert found["signature"].startswith("method:glicko2|outcome:expected|tau:0.5|")
-    assert "what is expected" in " ".join(found["findings"])
+    assert "expectation" in " ".join(found["findings"])
     # The table's labels are sorted, so some pairs are reversed there.
     labels = sorted(NAMES)
     places = np.array([labels.index(name) for name in NAMES])

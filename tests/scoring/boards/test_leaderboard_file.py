@@ -74,7 +74,7 @@ def test_valid_document_has_no_error():
         (0, ("params", "systems"), "none", ("tables[0].params.systems", "must be one of all, ")),
         (0, ("params", "aspect"), {"x": 1}, ("tables[0].params.aspect", "must be a text")),
         (0, ("params", "resamples"), 10**12, ("tables[0].params.resamples", "must be a whole number from 0")),
-        (0, ("params", "covariates"), "taste", ("tables[0].params.covariates", "covariates are some of")),
+        (0, ("params", "covariates"), "taste", ("tables[0].params.covariates", "covariates must be some of")),
         (0, ("table", "rows"), {}, ("tables[0].table.rows", "must be a list")),
         (0, ("table", "rows", 0, "value"), "5", ("tables[0].table.rows[0].value", "must be a number or null")),
         (0, ("table", "rows", 0, "shares", "win"), [], ("tables[0].table.rows[0].shares.win", "must be a number")),

@@ -102,7 +102,7 @@ def test_training_outputs_of_any_evaluator_count_for_none():
         compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=np.zeros_like(outside),
         learned={"good": len(compared)},
     )  # fmt: skip
-    assert none["note"].startswith("There is no comparison that none of these evaluators learned from")
+    assert none["note"].startswith("Every comparison is in the training data of an evaluator")
     assert f"Learned from, of {len(compared)} compared outputs: good {len(compared)}." in none["note"]
     assert none["rows"][0]["pearson"]["value"] is None
 

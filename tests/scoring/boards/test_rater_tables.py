@@ -126,7 +126,7 @@ def test_verdicts_are_nominal_and_have_points():
     assert table["scale"] == "nominal"
     assert table["rows"][0]["value"] == pytest.approx(1.0)
     assert table["calibration"] is None
-    assert "ranked with side and rater" in table["calibration_note"]
+    assert "side and rater as covariates" in table["calibration_note"]
     # Every second unit is shown with sides swapped.
     assert sorted(to_points(judged)) == pytest.approx([0.5] * 4 + [1.0] * 4)
 

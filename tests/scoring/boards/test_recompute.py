@@ -199,7 +199,7 @@ def test_missing_parts_are_reported(exported: Path, tmp_path: Path, capsys: pyte
     del tables["ratings"], tables["scores"], tables["score_sets"]
     folder = copied(exported, tmp_path / "part", tables)
     problems = [outcome.problem for outcome in recompute_folder(folder)]
-    assert problems[0] == "ratings: the folder holds no judgements by rater; export them per rater"
+    assert problems[0] == "ratings: the folder has no judgements by rater; export them per rater"
     assert problems[4] == ""
     assert "there is no score set “len”" in problems[7]
     assert main([str(folder)]) == 1
@@ -212,7 +212,7 @@ def test_file_that_was_not_copied_is_named(exported: Path, tmp_path: Path, table
     tables = data()
     del tables[table]
     outcomes = recompute_folder(copied(exported, tmp_path / "part", tables))
-    problem = f"{table}: the folder has no such file, and others refer to it; copy every file of the export"
+    problem = f"{table}: the folder has no such file, but others refer to it; copy every file of the export"
     found = {outcome.problem for outcome in outcomes if not outcome.is_equal}
     assert found == {problem}
 
@@ -234,7 +234,7 @@ def test_empty_table_of_compared_pairs_is_equal(exported: Path, tmp_path: Path) 
     table["n_ratings"] = 30
     (folder / "leaderboard.json").write_text(json.dumps({"format": 1, "tables": [{**entry, "table": table}]}))
     (outcome,) = recompute_folder(folder)
-    assert outcome.problem == "comparisons: the folder holds no judgements by rater; export them per rater"
+    assert outcome.problem == "comparisons: the folder has no judgements by rater; export them per rater"
 
 
 def test_damaged_or_newer_table_is_reported_and_others_are_computed(
@@ -268,7 +268,7 @@ def test_missing_numbers_are_equal(tmp_path, monkeypatch):
         ({"value": None}, "value is missing"),
         ({"value": "good"}, "value is 'good', not a number"),
         ({"rater": None}, "rater is missing"),
-        (7, "it is no object"),
+        (7, "it is not an object"),
     ],
 )
 def test_unreadable_row_is_named(exported: Path, tmp_path: Path, change: Any, problem: str) -> None:

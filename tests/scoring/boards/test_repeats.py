@@ -20,7 +20,7 @@ ROWS = [
     ("i1", "a", "r7", 1), ("i1", "a", "r7#2", 5), ("i1", "a", "r7@12", 4), ("i2", "a", "r7@12", 3),
     ("i1", "a", "s#1", 2),
 ]  # fmt: skip
-SAID = ["2 judgements repeat one by the same person and are not counted: the first one counts."]
+SAID = ["2 judgements repeat earlier ones by the same person and are not counted."]
 
 
 def test_means_of_systems_and_of_outputs():
@@ -44,7 +44,7 @@ def test_comparisons_with_either_side_first(method):
         ("r7", "r7#2", "s", "t"),
     )  # fmt: skip
     table = systems_by_comparisons(found, {**SETTINGS, "method": method}, aspect="q")
-    assert table["counted"][0].startswith("1 judgement repeats one")
+    assert table["counted"][0].startswith("1 judgement repeats an earlier one")
     assert [row["n_ratings"] for row in table["rows"]] == [3, 3]
     if method == "win-rate":
         assert {row["label"]: row["value"] for row in table["rows"]} == pytest.approx({"a": 1 / 3, "b": 2 / 3})

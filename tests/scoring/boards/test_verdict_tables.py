@@ -164,7 +164,7 @@ def test_training_pairs_of_any_evaluator_count_for_none():
         compared, [scored(compared, "good", 2.0)], SETTINGS, aspect="q", outside=np.zeros(len(compared), dtype=bool),
         learned={"good": len(compared)},
     )  # fmt: skip
-    assert "nothing left to compare on" in nothing["note"]
+    assert "none is left to compare on" in nothing["note"]
     assert f"good {len(compared)}" in nothing["note"]
     assert nothing["rows"][0]["cells"][0]["value"] is None
 

@@ -118,7 +118,7 @@ def test_set_without_references_for_the_outputs_is_refused_at_once(cast):
         (("meta", "alpha", "--aspect", "nosuch"), "nosuch", 2),
         (("meta", "alpha", "--references", "nosuch"), "nosuch", 2),
         # Incompatible arguments are an error for any data.
-        (("meta", "alpha", "--level", "system", "--grouping", "item"), "one value per system", 2),
+        (("meta", "alpha", "--level", "system", "--grouping", "item"), "use the grouping none", 2),
     ],
 )
 def test_mistakes_suggest_a_remedy_and_unknown_names_are_usage_errors(cast, arguments, says, code):
@@ -188,7 +188,7 @@ def test_win_rate_and_m1_by_hand(scored):
     found, by_output = (command("systems", "alpha", "--method", "m1", "--per", per) for per in ("judgement", "output"))
     assert [table["rows"][0]["value"] for table in (found, by_output)] == pytest.approx([4 / 5, 1])
     assert by_output["signature"].startswith("method:m1-output|")
-    with pytest.raises(CommandError, match="Only m1 takes the majority"):
+    with pytest.raises(CommandError, match="Only the method m1"):
         command("systems", "alpha", "--per", "output")
 
 

@@ -153,7 +153,7 @@ def test_people_are_not_mistaken_for_simulated_raters(judged):
     assert simulated["spearman"]["value"] == pytest.approx(-people["spearman"]["value"])
     shown = command("systems", "--by", "judge", "--method", "glicko2")
     assert "Correlation with human judgements (quality, ratings): Spearman" in shown
-    assert "Beside simulated raters (quality, ratings)" in shown
+    assert "Correlation with simulated raters (quality, ratings)" in shown
     Rating.objects.filter(simulated=False).delete()
     assert [row["simulated"] for row in play("--seed", "3")["table"]["extras"]["people"]] == [True]
 
@@ -168,7 +168,9 @@ def test_options_of_games_and_of_the_evaluator(judged):
     assert table["signature"].endswith("|by:judge|systems:machine")
     assert found["url"] == "/projects/alpha/systems/?by=judge&method=glicko2&systems=machine"
     # The table of all systems is a different one.
-    with refused(CommandError, "judge has not compared these systems yet. Let it: manage.py games alpha --by judge"):
+    with refused(
+        CommandError, "judge has not compared these systems yet. Start with: manage.py games alpha --by judge"
+    ):
         command("systems", "--by", "judge", "--method", "glicko2")
     assert "sys-e" not in command("systems", "--by", "judge", "--method", "glicko2", "--systems", "machine")
     # Expected scores of games, from an evaluator trained before this was an option.
@@ -194,7 +196,7 @@ def test_games_use_expected_scores_if_the_evaluator_does(filled, source):
     assert same.tie is None
     assert [row["value"] for row in found["rows"]] == [system.estimate.value for system in same.systems]
     assert found["signature"].startswith("method:glicko2|outcome:expected|tau:0.5|window:50|seeds:3|seed:13|items:6|")
-    assert any("A game counts what is expected of it" in line for line in found["findings"])
+    assert any("The outcome of a game is its expectation" in line for line in found["findings"])
     by_verdict = play("--set", "outcome=verdict")["table"]
     assert "|tie:half|" in by_verdict["signature"]
     shares = ({row["label"]: row["shares"] for row in table["rows"]} for table in (found, by_verdict))
@@ -244,7 +246,7 @@ def test_impossible_requests_are_explained(filled, source, score):
         ask(evaluator="comparative")
     judge = make_judge(filled.project, source)
     score(filled.project, "length")
-    with refused(BadInput, "length gives scores and compares no texts. Name one that does: judge."):
+    with refused(BadInput, "length scores single texts and cannot compare. Choose one of these: judge."):
         ask(evaluator="length")
     with refused(NotThere, "no evaluator “nothing”"):
         ask(evaluator="nothing")
@@ -263,7 +265,7 @@ def test_impossible_requests_are_explained(filled, source, score):
     assert ask(seeds=7).pk != run.pk
     with refused(CommandError, f"judge is just comparing these systems in run {run.pk}"):
         command("systems", "--by", "judge", "--method", "glicko2")
-    with refused(CommandError, "length gives scores and compares no texts"):
+    with refused(CommandError, "length scores single texts and cannot compare"):
         command("systems", "--by", "length", "--method", "glicko2")
     Evaluator.objects.filter(pk=judge.pk).update(state="damaged", damage="model.safetensors is gone")
     with refused(BadInput, "judge cannot be used: model.safetensors is gone"):
@@ -389,7 +391,7 @@ def test_page_requests_and_shows_games(judged, score, client, django_assert_max_
     assert client.get(reverse("scoring:systems-svg", args=["alpha"]) + "?by=judge&method=glicko2").status_code == 200
     refused = client.post(door, {**given, "by": "length"})
     assert refused.status_code == 422
-    assert "length gives scores and compares no texts" in read_page(refused)
+    assert "length scores single texts and cannot compare" in read_page(refused)
     assert client.post(door, {}).status_code == 400
     evaluator = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "judge"])))
     assert "?by=judge&amp;method=glicko2" in evaluator

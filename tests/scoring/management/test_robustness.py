@@ -116,7 +116,7 @@ def test_page_reports_missing_scores_computes_in_a_run_and_shows_the_table(writt
     url = reverse("scoring:robustness", args=["alpha"])
     client.force_login(written.researcher)
     page = read_page(client.get(url))
-    assert "better than the original, as others confirmed (HWEBQ)" in page
+    assert "better than the original, confirmed by others (HWEBQ)" in page
     assert client.post(url, {"evaluator": "perception"}).status_code == 422
     sent = client.post(url, {"evaluator": "token-f1"})
     run = Run.objects.get(kind="robustness")

@@ -47,7 +47,7 @@ BOARDS, STATS = "scoring.boards", "evalapp.stats.planning"
 
 #: Where the figure is computed, its name, the function made to fail, the table that contains it.
 TABLES = [
-    ("systems/rankings.py", "How many more comparisons separate ranks 1 and 2", "systems.rankings.separating",
+    ("systems/rankings.py", "How many more comparisons separate ranks 1 and 2", "systems.rankings.estimate_separation",
      DAVIDSON),
     ("systems/rankings.py", "How many changed judgements swap ranks 1 and 2", "systems.rankings.fragility", DAVIDSON),
     ("systems/rankings.py", "The bias of the side", "systems.rankings.side_bias", DAVIDSON),

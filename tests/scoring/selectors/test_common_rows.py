@@ -80,7 +80,7 @@ def test_without_unseen_outputs_nothing_is_compared_and_every_table_says_why(toy
     assert "none is left to compare on" in table["note"]
     assert table["rows"]["length"]["pearson"]["value"] is None
     assert table["rows"]["length"]["whole"]["pearson"]["value"] == pytest.approx(pearson("length"))
-    left_out = "24 rated outputs are left out, since some evaluator of this table learned from their groups."
+    left_out = "24 rated outputs are left out: an evaluator in this table was trained on their groups."
     for arguments in (["--aspects"], ["--slices", "part"]):
         told = io.StringIO()
         call_command("meta", "alpha", *arguments, stdout=told)

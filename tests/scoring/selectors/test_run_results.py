@@ -44,8 +44,8 @@ def test_deleted_evaluator(cast, run):
     again = run("games", evaluator="ream-1")
     assert evaluator_gone(again) == ""
     row.delete()
-    assert "ream-1 was deleted" in evaluator_gone(training)
-    assert "ream-1 was deleted" in evaluator_gone(again)
+    assert "ream-1 and its scores were deleted" in evaluator_gone(training)
+    assert "ream-1 and its scores were deleted" in evaluator_gone(again)
     assert was_made(cast.project, "ream-1")
     assert not was_made(cast.project, "ream-2")
     assert not was_made(cast.foreign, "ream-1")
@@ -56,14 +56,14 @@ def test_another_evaluator_of_the_same_name_is_not_the_result(cast, run):
     Evaluator.objects.create(
         project=cast.project, slug="ream-1", name="ream", kind="trained", run=run("artefact", evaluator="ream-1")
     )
-    assert "was deleted" in evaluator_gone(training)
+    assert "were deleted" in evaluator_gone(training)
     Evaluator.objects.update(run=None)  # after an import or a restored backup, the run is unknown
     assert evaluator_gone(training) == ""
 
 
 def test_deleted_references(cast, run):
     made = run("annotate", references="auto")
-    assert references_gone(made) == "The reference set auto was deleted since."
+    assert references_gone(made) == "The reference set auto were deleted since."
     ReferenceSet.objects.create(project=cast.project, name="auto")
     assert references_gone(made) == ""
     assert (references_gone(run("annotate-preview")), evaluator_gone(run("plan"))) == ("", "")
@@ -82,7 +82,7 @@ def test_scores_link_to_their_page_until_deleted(cast, client):
     assert scores_gone(first) == "These scores were deleted since."
     assert scores_gone(second) == ""
     Evaluator.objects.filter(slug="random").delete()
-    assert "random was deleted" in scores_gone(second)
+    assert "random and its scores were deleted" in scores_gone(second)
     assert scores_gone(Run(project=cast.project, kind="score")) == ""
 
 

@@ -61,7 +61,7 @@ def test_unfinished_sets_show_how_their_run_ended(scored):
     def found():
         return next(s for s in list_states(scored.project, 24) if s.score_set.evaluator.slug == "random")
 
-    assert found().stale == f"not finished: run {run.pk} is under way"
+    assert found().stale == f"not finished: run {run.pk} is in progress"
     assert (found().is_under_way, found().is_unfinished, found().may_be_retried) == (True, False, False)
     Run.objects.filter(pk=run.pk).update(state="failed", error="No such device: foo.\nChoose another.")
     assert found().stale == f"failed: No such device: foo (run {run.pk})"

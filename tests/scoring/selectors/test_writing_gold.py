@@ -48,7 +48,7 @@ def test_metric_with_the_references_of_each_round_against_human_scores(cast, cam
     assert [point.mean for point in points] == pytest.approx(expected, abs=1e-9)
     assert (found.aspect, found.n_items, found.n_left_out, found.by_person) == ("quality", 1, 0, {})
     assert found.signature.startswith("bleu-star|")
-    assert (found.metric, found.why) == ("bleu-star", "as ream-1 names no metric that is known here")
+    assert (found.metric, found.why) == ("bleu-star", "because ream-1 has no known metric")
 
 
 def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
@@ -62,7 +62,7 @@ def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
     (matrix,) = load("token-f1").all_pairs([Query(TEXTS, (desk.references[0].text, "We walk by the lake."))])
     expected = pearsonr(matrix.max(axis=1), [4.5, 2.5, 1.0]).statistic
     assert found.by_arm["control"][-1].mean == pytest.approx(expected, abs=1e-9)
-    assert (found.metric, found.why) == ("token-f1", "for which ream-1 was trained")
+    assert (found.metric, found.why) == ("token-f1", "the metric of ream-1")
     assert found.signature.startswith("token-f1|")
     trained.options = {"metric": "bertscore"}
     trained.save()
@@ -95,7 +95,7 @@ def test_page_and_its_fragment(cast, campaign, client):
     part = read_page(client.get(path, headers={"HX-Request": "true"}))
     assert "<svg" in part
     assert "<html" not in part
-    words = "Over 1 item: the correlation (Pearson) of bleu-star, as ream-1 names no metric that is known here, with"
+    words = "Over 1 item: the correlation (Pearson) of bleu-star, because ream-1 has no known metric, with"
     page = read_page(client.get(path))
     assert words in page
     assert "badge simulated" not in page

@@ -61,7 +61,7 @@ def test_list_shows_counts_origin_and_users(project, score) -> None:
     rows = {row.name: row for row in list_sets(project)}
     assert list(rows) == ["original", "chosen-random", "chosen-raw", "chosen"]
     assert (rows["original"].n_references, rows["original"].n_items, rows["original"].origin) == (16, 4, "as uploaded")
-    assert rows["chosen"].origin == "chosen by judge for bleu-star from the items’ further references"
+    assert rows["chosen"].origin == "selected by judge for bleu-star from the items’ further references"
     assert rows["chosen-raw"].origin == "what chosen began with"
     assert rows["chosen-raw"].per_item == 1
     assert [s.evaluator.slug for s in rows["chosen"].score_sets] == ["token-f1"]

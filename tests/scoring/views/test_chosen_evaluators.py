@@ -51,7 +51,7 @@ def test_if_nothing_is_left_the_largest_learners_and_remedies_are_named(halves, 
     assert (table["n_outputs"], table["n_excluded"], table["evaluators"]) == (0, 24, [])
     assert "is in the training data of an evaluator in this table" in table["note"]
     assert "In training data, of 24 rated outputs: random 15, token-f1 12. " in table["note"]
-    for way in ("--evaluators", "train with folds", "delete", "have further outputs judged"):
+    for way in ("--evaluators", "train with folds", "delete", "have more outputs judged"):
         assert way in table["note"]
     client.force_login(halves.researcher)
     shown = read_text(client.get(PAGE))

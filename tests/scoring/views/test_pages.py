@@ -123,7 +123,7 @@ def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
 def test_unknown_choice_is_a_readable_error(researcher, scored):
     response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
-    assert "method is one of mean, win-rate, m1" in read_page(response)
+    assert "method must be one of mean, win-rate, m1" in read_page(response)
 
 
 def test_missing_comparisons_are_not_an_error(researcher, scored):
@@ -425,7 +425,7 @@ def test_missing_evaluator_cannot_be_applied(researcher, scored):
         project=scored.project, kind="train", title="Train ream-1", input_hash="1", state="succeeded",
         result={"evaluator": "ream-1"},
     )  # fmt: skip
-    assert "The evaluator “ream-1” was deleted, and its scores with it." in why("ream-1")
+    assert "The evaluator “ream-1” was deleted with its scores." in why("ream-1")
 
 
 def test_leaderboard_without_scores_mentions_scores(researcher, scored):

@@ -58,7 +58,7 @@ def test_without_a_trained_ream_the_page_offers_training(cast, researcher) -> No
 
 def test_list_show_compare_download(project, researcher) -> None:
     text = page(researcher, "reference-sets", "alpha")
-    assert "chosen by judge for bleu-star" in text
+    assert "selected by judge for bleu-star" in text
     assert "chosen-random" in text
     text = page(researcher, "reference-set", "alpha", "chosen", item="k1")
     assert "gained" in text
@@ -116,7 +116,7 @@ def test_evaluators_by_set(project, researcher, score) -> None:
     for name in ("original", "chosen"):
         score(project, "chrf", references=name)
     text = page(researcher, "enhanced", "alpha")
-    assert "chosen by judge for bleu-star" in text
+    assert "selected by judge for bleu-star" in text
     assert "Williams" in text
     ordered = page(researcher, "enhanced", "alpha", set=["original", "chosen"], first="chosen")
     assert "difference from chosen" in ordered

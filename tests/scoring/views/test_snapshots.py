@@ -114,7 +114,7 @@ def test_snapshot_of_a_table_under_computation_stays_on_its_page(board, client, 
     shown = place("systems") + "?level=item"
     answer = client.post(place("snapshots"), words, headers={"Referer": f"http://testserver{shown}"})
     assert answer.headers["Location"] == shown
-    assert "Nothing was kept. The table is just being computed" in read_page(client.get(place("systems")))
+    assert "Snapshot not saved. The table is just being computed" in read_page(client.get(place("systems")))
     answer = client.post(place("snapshots"), words, headers={"Referer": "http://elsewhere/systems/"})
     assert answer.headers["Location"] == place("snapshots")
     assert not Snapshot.objects.exists()
@@ -250,9 +250,9 @@ def test_snapshot_with_the_test_of_0_1_0_also_shows_current_letters(cast, score,
     assert "on the same data" in shown
     assert "PERM-SYSTEMS" in shown
     tex = read_page(client.get(place("snapshot-file", "old", "tex")))
-    assert "finds differences far too often" in tex
+    assert "has too many false positives" in tex
     told = client.get("/api/v1/projects/alpha/snapshots/old/").json()
-    assert "finds differences far too often" in told["notice"]
+    assert "has too many false positives" in told["notice"]
 
 
 def test_all_pairs_has_no_cells_below_the_diagonal(cast, client):

@@ -207,7 +207,7 @@ def test_catalogue_states_missing_data(researcher, toy):
 def test_catalogue_lists_every_evaluator_once_by_kind(researcher, toy):
     page = read_page(researcher.get(address("evaluator-list"))).partition("Catalogue</h2>")[2]
     parts = {part.partition("</h3>")[0]: part for part in page.split("<h3>")[1:]}
-    assert list(parts) == ["Trained", "Baselines", "Sentinels"]
+    assert list(parts) == ["Trained", "Baselines", "Trivial baselines"]
     found = [re.findall(r'class="title">([^<]+)<', part) for part in parts.values()]
     kinds = ("trained", "baseline", "sentinel")
     assert found == [[entry.name for entry in entries() if entry.kind == kind] for kind in kinds]

@@ -150,7 +150,7 @@ def test_intervals_with_wrong_coverage_carry_a_note():
 def test_notes_on_intervals_match_the_simulation():
     file = Path(__file__).parents[4] / "docs/results/rows/intervals.jsonl"
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    for n, span in ((30, ".91 to .94 from 30 groups"), (100, ".92 to .95 from 100")):
+    for n, span in ((30, ".91 to .94 for 30 groups"), (100, ".92 to .95 from 100")):
         found = [row["result"] for row in rows if f"intervals over outputs, {n} items" in row["setting"]]
         shares = [result[grouping] for result in found for grouping in ("none", "item", "system")]
         assert len(shares) >= 27
