@@ -340,12 +340,10 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
     lines = [f"fold {fold}, {{}}{phase}" for fold in (1, 2) for phase in ("supervised", "human")]
     losses = (("loss", 0.5), ("dev loss", 0.6))
     assert pictures.pop("Loss of mine") == "; ".join(
-        f"{line.format(f'{name}, ')}: from {value} to {value}" for line in lines for name, value in losses
+        f"{line.format(f'{name}, ')}: {value} to {value}" for line in lines for name, value in losses
     )
     assert pictures == {
-        f"mine, held-out part, {name.replace('_', ' ')}": "; ".join(
-            f"{line.format('')}: from 0.1 to 0.2" for line in lines
-        )
+        f"mine, held-out part, {name.replace('_', ' ')}": "; ".join(f"{line.format('')}: 0.1 to 0.2" for line in lines)
         for name in names
     }
     assert "1 more</summary>" in page
