@@ -71,7 +71,7 @@ SHOTS = (
     Shot("writing-new", P + "writing/new/"),
     Shot("writing", P + "campaigns/", 'main .list a[href*="/writing/"]'),
     Shot("references", P + "references/"),
-    Shot("references-annotate", P + "references/annotate/"),
+    Shot("references-select", P + "references/select-references/"),
     Shot("references-compare", P + "references/compare/"),
     Shot("references-merge", P + "references/merge/"),
     Shot("reference-set", P + "references/original/"),

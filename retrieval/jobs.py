@@ -9,7 +9,7 @@ register(
         "retrieval.pipelines.index:run",
         "Take in what was added to a corpus and build its index.",
         request="retrieval.services.corpora:request_index",
-        params="retrieval.services.corpora:IndexWishes",
+        params="retrieval.services.corpora:IndexOptions",
         give_up="retrieval.services.corpora:give_up_index",
         label="Index of a corpus",
     )

@@ -9,7 +9,7 @@ class ScoringConfig(AppConfig):
         from evalapp.common import hooks as common_hooks
         from evalapp.common import overview
 
-        from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+        from . import jobs  # noqa: F401  (registers the background jobs)
         from .views import overview as ours
 
         common_hooks.PROJECT_CLEANERS.register("scoring.services.training:remove_artefacts")
@@ -25,10 +25,10 @@ class ScoringConfig(AppConfig):
             documents="scoring.selectors.exports:documents",
             check="scoring.pipelines.restore:check",
             store="scoring.pipelines.restore:store",
-            undo="scoring.services.undo:take_back_scores",
+            undo="scoring.services.undo:remove_imported_scores",
         )
         hooks.register_reliability("scoring.services.reliability:predict_reliability")
-        hooks.register_reliability_evaluators("scoring.services.reliability:choices_for")
+        hooks.register_reliability_evaluators("scoring.services.reliability:list_evaluators")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)
         overview.register_step("rankings", 50, ours.rankings_step)

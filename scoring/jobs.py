@@ -1,143 +1,134 @@
-"""The kinds of background job of this room."""
+"""The background jobs of this app."""
+
+from dataclasses import replace
+
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.common.jobs import Job, register
 
-register(
-    Job(
-        "score",
-        "cpu",
-        "scoring.pipelines.score:run",
-        "Apply an evaluator to the outputs of a project.",
-        request="scoring.services.scores:start_scoring",
-        params="scoring.services.scores:ScoringOptions",
-        give_up="scoring.services.scores:give_up_scores",
-        label="Scores of an evaluator",
-        gone="scoring.selectors.run_results:scores_gone",
-    )
+_PIPELINES, _SERVICES, _RESULTS = "scoring.pipelines.", "scoring.services.", "scoring.selectors.run_results:"
+
+score = Job(
+    "score",
+    "cpu",
+    _PIPELINES + "score:run",
+    "Apply an evaluator to the outputs of a project.",
+    request=_SERVICES + "scores:start_scoring",
+    params=_SERVICES + "scores:ScoringOptions",
+    give_up=_SERVICES + "scores:give_up_scores",
+    label=_("Scores of an evaluator"),
+    gone=_RESULTS + "scores_gone",
 )
-register(
-    Job(
-        "combine",
-        "cpu",
-        "scoring.pipelines.combine:run",
-        "Combine several evaluators into one.",
-        request="scoring.services.combining:start_combination",
-        params="scoring.services.combining:CombineWishes",
-        label="Combined evaluator",
-        gone="scoring.selectors.run_results:scores_gone",
-    )
+combine = Job(
+    "combine",
+    "cpu",
+    _PIPELINES + "combine:run",
+    "Combine several evaluators into one.",
+    request=_SERVICES + "combining:start_combination",
+    params=_SERVICES + "combining:CombineOptions",
+    label=_("Combined evaluator"),
+    gone=_RESULTS + "scores_gone",
 )
-register(
-    Job(
-        "train",
-        "gpu",
-        "scoring.pipelines.train:run",
-        "Train an evaluator on the data of a project.",
-        request="scoring.services.training:start_training",
-        params="scoring.services.training:TrainingOptions",
-        fragment="scoring:training-curve",
-        give_up="scoring.services.artefacts:give_up_evaluator",
-        label="Training",
-        gone="scoring.selectors.run_results:evaluator_gone",
-    )
+train = Job(
+    "train",
+    "gpu",
+    _PIPELINES + "train:run",
+    "Train an evaluator on the data of a project.",
+    request=_SERVICES + "training:start_training",
+    params=_SERVICES + "training:TrainingOptions",
+    fragment="scoring:training-curve",
+    give_up=_SERVICES + "artefacts:give_up_evaluator",
+    label=_("Training"),
+    gone=_RESULTS + "evaluator_gone",
 )
-register(
-    Job(
-        "plan",
-        "cpu",
-        "scoring.pipelines.train:check",
-        "Check before a training: counts, steps, time, or what is missing.",
-        request="scoring.services.training:start_check",
-        params="scoring.services.training:TrainingOptions",
-        label="Check before a training",
-    )
+plan = Job(
+    "plan",
+    "cpu",
+    _PIPELINES + "train:check",
+    "Check a training before it starts: counts, steps, time, and what is missing.",
+    request=_SERVICES + "training:start_check",
+    params=_SERVICES + "training:TrainingOptions",
+    label=_("Check before a training"),
 )
-register(
-    Job(
-        "annotate",
-        "gpu",
-        "scoring.pipelines.annotate:run",
-        "Choose references by an evaluator into a new reference set.",
-        request="scoring.services.annotating:start_annotation",
-        params="scoring.services.annotating:AnnotateWishes",
-        label="References chosen by an evaluator",
-        gone="scoring.selectors.run_results:references_gone",
-    )
+select_references = Job(
+    "select-references",
+    "gpu",
+    _PIPELINES + "reference_selection:run",
+    "Select references with a trained ream into a new reference set.",
+    request=_SERVICES + "reference_selection:start_reference_selection",
+    params=_SERVICES + "reference_selection:ReferenceSelection",
+    label=_("Selection of references"),
+    gone=_RESULTS + "references_gone",
 )
-register(
-    Job(
-        "annotate-preview",
-        "gpu",
-        "scoring.pipelines.annotate:preview",
-        "Try an annotation on five items.",
-        request="scoring.services.annotating:start_preview",
-        params="scoring.services.annotating:AnnotateWishes",
-        label="Preview of references",
-    )
+preview_references = Job(
+    "preview-references",
+    "gpu",
+    _PIPELINES + "reference_selection:preview",
+    "Try a selection of references on five items; nothing is stored.",
+    request=_SERVICES + "reference_selection:start_preview",
+    params=_SERVICES + "reference_selection:ReferenceSelection",
+    label=_("Preview of a selection of references"),
 )
-register(
-    Job(
-        "reliability",
-        "gpu",
-        "scoring.pipelines.reliability_curves:run",
-        "Compute how reliable sets of references are, by their size and by how they were chosen.",
-        request="scoring.services.reliability_curves:start_curves",
-        params="scoring.services.reliability_curves:CurveWishes",
-        label="Reliability of references",
-    )
+reliability = Job(
+    "reliability",
+    "gpu",
+    _PIPELINES + "reliability_curves:run",
+    "Compute the reliability of reference sets by size and by method of selection.",
+    request=_SERVICES + "reliability_curves:start_curves",
+    params=_SERVICES + "reliability_curves:CurveOptions",
+    label=_("Reliability of references"),
 )
-register(
-    Job(
-        "robustness",
-        "gpu",
-        "scoring.pipelines.robustness:run",
-        "Score the kinds of texts that people wrote under constraints with one evaluator.",
-        request="scoring.services.robustness:start_robustness",
-        params="scoring.services.robustness:RobustnessWishes",
-        label="Robustness",
-    )
+robustness = Job(
+    "robustness",
+    "gpu",
+    _PIPELINES + "robustness:run",
+    "Score texts that people wrote under constraints with one evaluator.",
+    request=_SERVICES + "robustness:start_robustness",
+    params=_SERVICES + "robustness:RobustnessOptions",
+    label=_("Robustness"),
 )
-register(
-    Job(
-        "selection",
-        "gpu",
-        "scoring.pipelines.selecting:run",
-        "Let evaluators choose among checkpoints and variants, and ask what people think of the picks.",
-        request="scoring.services.selecting:start_selection",
-        params="scoring.services.selecting:SelectionWishes",
-        label="Choices of checkpoints",
-    )
+selection = Job(
+    "selection",
+    "gpu",
+    _PIPELINES + "checkpoint_selection:run",
+    "Let evaluators select among checkpoints and variants, and compare the picks with human judgements.",
+    request=_SERVICES + "checkpoint_selection:start_selection",
+    params=_SERVICES + "checkpoint_selection:SelectionOptions",
+    label=_("Selection of checkpoints"),
 )
-register(
-    Job(
-        "games",
-        "gpu",
-        "scoring.pipelines.games:run",
-        "Rank systems by games from the verdicts of an evaluator that compares texts.",
-        request="scoring.services.games:start_games",
-        params="scoring.services.games:GamesWishes",
-        label="Games between systems",
-        gone="scoring.selectors.run_results:evaluator_gone",
-    )
+games = Job(
+    "games",
+    "gpu",
+    _PIPELINES + "games:run",
+    "Rank systems by games that a trained evaluator for pairs decides.",
+    request=_SERVICES + "games:start_games",
+    params=_SERVICES + "games:GamesOptions",
+    label=_("Games between systems"),
+    gone=_RESULTS + "evaluator_gone",
 )
-register(
-    Job(
-        "artefact",
-        "gpu",
-        "scoring.pipelines.artefacts:run",
-        "Check an uploaded evaluator and store it.",
-        give_up="scoring.services.artefacts:give_up_evaluator",
-        label="Uploaded evaluator",
-        gone="scoring.selectors.run_results:evaluator_gone",
-        spent="scoring.services.artefacts:is_spent",
-    )
+artefact = Job(
+    "artefact",
+    "gpu",
+    _PIPELINES + "artefacts:run",
+    "Check an uploaded evaluator and store it.",
+    give_up=_SERVICES + "artefacts:give_up_evaluator",
+    label=_("Uploaded evaluator"),
+    gone=_RESULTS + "evaluator_gone",
+    spent=_SERVICES + "artefacts:is_spent",
 )
-register(
-    Job(
-        "rank",
-        "cpu",
-        "scoring.pipelines.rank:run",
-        "Compute a leaderboard that is too large for a page.",
-        label="Leaderboard",
-    )
+rank = Job(
+    "rank",
+    "cpu",
+    _PIPELINES + "rank:run",
+    "Compute a leaderboard that is too large for a page.",
+    label=_("Leaderboard"),
 )
+
+for job in (
+    score, combine, train, plan, select_references, preview_references, reliability, robustness, selection, games,
+    artefact, rank,
+):  # fmt: skip
+    register(job)
+#: Names before 0.2.0, which programs may use for one more release; the run gets the new name.
+for former, job in (("annotate", select_references), ("annotate-preview", preview_references)):
+    register(replace(job, kind=former, help=f"The former name of `{job.kind}`.", is_former=True))

@@ -1,4 +1,4 @@
-"""Celery tasks of this room: answer one online request. One call; and the worker that answers gets ready for it."""
+"""Celery tasks: answer one online request, and prepare the workers that do."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from evalapp.celery import app
 from .live.asking import TASK
 from .live.libraries import load_libraries
 
-#: The first page comes before the first online score.
+#: Libraries are loaded some time after the start, so that other processes start faster.
 WARM_UP_AFTER_SECONDS = 10.0
 
 
-# Not given to another worker when this one dies: whoever asked has long stopped waiting.
+# Not redelivered when the worker dies: the request has timed out by then.
 @app.task(name=TASK, acks_late=False)
 def live(number: str) -> bool:
     from .live.answering import answer
@@ -26,7 +26,7 @@ def live(number: str) -> bool:
 
 @worker_process_init.connect
 def warm_up(**_: Any) -> threading.Timer | None:
-    """In a worker of the queue `live` alone, load the libraries soon after it started, beside its work."""
+    """In a worker of only the queue `live`, load the libraries in the background soon after the start."""
     if set(app.amqp.queues.consume_from) != {"live"}:
         return None
     timer = threading.Timer(WARM_UP_AFTER_SECONDS, load_libraries)

@@ -6,7 +6,6 @@ from scoring.boards.registry import BoardKind
 
 from .views import (
     agreement,
-    annotate,
     boards,
     combining,
     evaluators,
@@ -14,6 +13,7 @@ from .views import (
     items,
     live,
     plots,
+    reference_selection,
     reference_sets,
     reliability_curves,
     robustness,
@@ -106,7 +106,8 @@ urlpatterns = [
     path(P + "agreement/filters/<slug:name>/<filter_move:move>/", agreement.filter_move, name="rater-filter-move"),
     path("my/writing/<slug:public>/score/", live.score, name="live-score"),
     path(P + "references/", reference_sets.reference_set_list, name="reference-sets"),
-    path(P + "references/annotate/", annotate.annotate, name="annotate"),
+    path(P + "references/select-references/", reference_selection.select_references, name="select-references"),
+    path(P + "references/annotate/", reference_selection.select_references, name="annotate"),  # its former address
     path(P + "references/compare/", reference_sets.compare, name="reference-sets-compare"),
     path(P + "references/merge/", reference_sets.merge, name="reference-sets-merge"),
     path(P + "references/enhanced/", boards.board, {"kind": "enhanced"}, name="enhanced"),

@@ -156,7 +156,7 @@ def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 SET_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 #: Words that are used in page addresses in the position of a set's name.
-RESERVED_SETS = frozenset({"annotate", "compare", "merge", "curves", "enhanced"})
+RESERVED_SETS = frozenset({"annotate", "select-references", "compare", "merge", "curves", "enhanced"})
 MAX_POSITION = 2**31 - 1
 #: Represents a text outside the set.
 NO_PLACE = -1

@@ -23,14 +23,14 @@ from evalapp.common.selectors import list_runs
 
 def request_export(*, project: Project, user: User, **params: Any) -> Run:
     """Start a run that writes the project as an interchange folder. The same request joins a run in progress."""
-    return start_export(project=project, user=user, wishes=read_params(ExportOptions, params))
+    return start_export(project=project, user=user, options=read_params(ExportOptions, params))
 
 
-def start_export(*, project: Project, user: User, wishes: ExportOptions) -> Run:
+def start_export(*, project: Project, user: User, options: ExportOptions) -> Run:
     """Start the run for options that have been read."""
-    title = f"Export of {project.slug} as {wishes.format}"
-    run = enqueue_run(kind="export", project=project, user=user, params=wishes.as_dict(), title=title)
-    audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **wishes.as_dict())
+    title = f"Export of {project.slug} as {options.format}"
+    run = enqueue_run(kind="export", project=project, user=user, params=options.as_dict(), title=title)
+    audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **options.as_dict())
     return run
 
 

@@ -218,11 +218,11 @@ class ImportOptions:
     )
 
 
-def import_checked(*, project: Project, user: User, wishes: ImportOptions) -> Run:
+def import_checked(*, project: Project, user: User, options: ImportOptions) -> Run:
     """Store a checked upload, requested through the API."""
-    upload = Upload.objects.filter(project=project, pk=wishes.upload).first()
+    upload = Upload.objects.filter(project=project, pk=options.upload).first()
     if upload is None:
-        raise NotThere(_("There is no upload %(number)d in this project.") % {"number": wishes.upload})
+        raise NotThere(_("There is no upload %(number)d in this project.") % {"number": options.upload})
     stored = store_checked(upload=upload, user=user)
     assert stored.run is not None
     return stored.run

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Self
 
 from django.utils.translation import gettext_lazy as _
 
@@ -39,6 +39,15 @@ class EvalappError(Exception):
         self.detail = detail
         self.faults = list(faults)
         self.extra = extra  # additional members of the problem document, JSON-ready
+
+    @classmethod
+    def of_field(cls, field: str, message: str) -> Self:
+        """Return an error about one field of a request."""
+        return cls(message, faults=[Fault(message, field=field)])
+
+    @classmethod
+    def of_faults(cls, faults: Sequence[Fault]) -> Self:
+        return cls(" ".join(fault.message for fault in faults), faults=faults)
 
     @property
     def unmentioned_faults(self) -> list[Fault]:

@@ -20,13 +20,14 @@ class Job:
 
     pipeline: `(context, **params) -> dict`, does the work.
     params, request: for kinds that can be started by `POST projects/{slug}/runs/`: the dataclass `module:Class` of the
-        request, and `(*, project, user, wishes) -> Run`, which validates the rest and enqueues the run.
+        request, and `(*, project, user, options) -> Run`, which validates the rest and enqueues the run.
     fragment: name of a URL (of project and run) whose HTML fragment the page of a run shows below its progress.
     give_up: `(run)`, called for every run that ended without success, even if its pipeline never ran (cancelled while
         waiting, or lost with its worker too often); removes leftovers.
     label: name of the kind for users.
     gone: `(run) -> str`, says that the result of the run has been deleted since; empty if not.
-    spent: `(run) -> bool`, whether the input of an unsuccessful run has been removed, so that it cannot be retried."""
+    spent: `(run) -> bool`, whether the input of an unsuccessful run has been removed, so that it cannot be retried.
+    is_former: a name of an earlier version, which the API still accepts."""
 
     kind: str
     queue: str
@@ -39,6 +40,7 @@ class Job:
     label: Any = ""
     gone: str = ""
     spent: str = ""
+    is_former: bool = False
 
     @property
     def name(self) -> str:
@@ -55,7 +57,7 @@ class Job:
 
     def ask(self, *, project: Any, user: Any, params: Mapping[str, Any]) -> Any:
         """Enqueue a run as requested by the API. Raises `BadInput` for unknown or invalid members."""
-        return self.load_request()(project=project, user=user, wishes=read_params(self.load_params(), params))
+        return self.load_request()(project=project, user=user, options=read_params(self.load_params(), params))
 
     def tidy_up(self, run: Any) -> None:
         if self.give_up:

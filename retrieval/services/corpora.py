@@ -223,15 +223,15 @@ def start_indexing(
 
 
 @dataclass(frozen=True)
-class IndexWishes:
+class IndexOptions:
     """Which corpus is indexed."""
 
     corpus: str = param(help="Name of the corpus.", needed="Name the corpus to be indexed.")
 
 
-def request_index(*, project: Project, user: Any, wishes: IndexWishes) -> Run:
+def request_index(*, project: Project, user: Any, options: IndexOptions) -> Run:
     """Queue the index as a program asks for it."""
-    corpus = find_corpus(project, wishes.corpus)
+    corpus = find_corpus(project, options.corpus)
     check_may_change(user, corpus)
     run = start_indexing(corpus=corpus, user=user, through=project)
     assert run is not None  # there is a project

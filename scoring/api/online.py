@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from ..services.online import compare_pairs, rate_references, score_pairs
+from ..services.online import ask_evaluator
 from .serializers import (
     ComparisonAnswerSerializer,
     ComparisonRequestSerializer,
@@ -41,8 +41,7 @@ class OnlineScore(APIView):
     def post(self, request: Request, name: str) -> Response:
         """Score up to 64 texts with an evaluator of the catalogue or a trained one."""
         given = _checked(OnlineRequestSerializer(data=request.data))
-        project = request.query_params.get("project", "")
-        return Response(score_pairs(user=request.user, evaluator=name, project=project, **given))
+        return Response(_ask(request, name, "score", given))
 
 
 class OnlineComparison(APIView):
@@ -55,8 +54,7 @@ class OnlineComparison(APIView):
     def post(self, request: Request, name: str) -> Response:
         """Which of two texts is better, for up to 64 pairs, by an evaluator that compares (comparative)."""
         given = _checked(ComparisonRequestSerializer(data=request.data))
-        project = request.query_params.get("project", "")
-        return Response(compare_pairs(user=request.user, evaluator=name, project=project, **given))
+        return Response(_ask(request, name, "compare", given))
 
 
 class OnlineReliability(APIView):
@@ -69,5 +67,12 @@ class OnlineReliability(APIView):
     def post(self, request: Request, name: str) -> Response:
         """The predicted reliability of a set of references for a context (REAM)."""
         given = _checked(ReliabilityRequestSerializer(data=request.data))
-        project = request.query_params.get("project", "")
-        return Response(rate_references(user=request.user, evaluator=name, project=project, **given))
+        return Response(_ask(request, name, "reliability", given))
+
+
+def _ask(request: Request, name: str, kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    options = body.pop("options", None)
+    project = request.query_params.get("project", "")
+    return ask_evaluator(
+        user=request.user, evaluator=name, request={"kind": kind, **body}, options=options, project=project
+    )

@@ -1,5 +1,5 @@
 """Reference sets for programs. Automatic selection is a run: `POST projects/{slug}/runs/` with
-`{"kind": "annotate", ...}`. The texts of a set are in `references/?set=NAME`."""
+`{"kind": "select-references", ...}`. The texts of a set are in `references/?set=NAME`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField, read_flag
 from evalapp.common.pagination import KeysetPagination, one_page
 
-from ..models import AnnotationTrace
+from ..models import SelectionTrace
 from ..selectors.reference_sets import compare_sets, get_set, list_sets
 from ..services.reference_sets import delete_set, merge_sets
 
@@ -26,7 +26,7 @@ class ReferenceSetSerializer(serializers.Serializer):
     """A named set; `score_sets` use it, `learned` are evaluators trained with it, `derived` are sets made from it."""
 
     name = serializers.CharField()
-    kind = serializers.CharField(help_text=gettext_lazy("original, annotate, raw, random, merge, writing or other"))
+    kind = serializers.CharField(help_text=gettext_lazy("original, selected, raw, random, merge, writing or other"))
     origin = serializers.CharField(help_text=gettext_lazy("Description of its origin."))
     n_references = serializers.IntegerField()
     n_items = serializers.IntegerField()
@@ -75,7 +75,7 @@ class TraceSerializer(serializers.ModelSerializer):
     item = serializers.CharField(source="item.key")
 
     class Meta:
-        model = AnnotationTrace
+        model = SelectionTrace
         fields = ["item", "before", "after", "in_training", "steps"]
         read_only_fields = fields
 
@@ -139,7 +139,7 @@ class TraceList(APIView):
     def get(self, request: Request, slug: str, name: str) -> Response:
         """How an evaluator selected the references of each item."""
         project = get_project(user=request.user, slug=slug, need="read")
-        rows = AnnotationTrace.objects.filter(set=get_set(project, name).set.pk).select_related("item")
+        rows = SelectionTrace.objects.filter(set=get_set(project, name).set.pk).select_related("item")
         paginator = KeysetPagination()
         found = paginator.paginate_queryset(rows, request, self)
         return paginator.get_paginated_response(TraceSerializer(found, many=True).data)

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.params import bounds
-from scoring.services.games import ITEMS, SEEDS, GamesWishes
+from scoring.services.games import ITEMS, SEEDS, GamesOptions
 
 #: What a game counts: label, and options of the evaluator. A rule for draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {
@@ -24,7 +24,7 @@ COUNTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def _number(name: str, initial: int, label: Any, help_text: Any) -> forms.IntegerField:
-    low, high = bounds(GamesWishes, name)
+    low, high = bounds(GamesOptions, name)
     return forms.IntegerField(initial=initial, min_value=low, max_value=high, label=label, help_text=help_text)
 
 
@@ -51,11 +51,10 @@ class GamesForm(forms.Form):
         label=gettext_lazy("Outcome of a game"),
     )
 
-    @property
-    def wishes(self) -> GamesWishes:
+    def as_options(self) -> GamesOptions:
         given = self.cleaned_data
         options = COUNTS[given["counts"]][1]
-        return GamesWishes(
+        return GamesOptions(
             given["by"], given["systems"] or "all", given["references"] or ORIGINAL, {**options}, given["items"],
             given["seeds"], given["seed"],
         )  # fmt: skip

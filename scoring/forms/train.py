@@ -235,7 +235,7 @@ class TrainForm(forms.Form):
         """The collapsed groups that contain errors and must be open."""
         return [group for group in ("basic", "advanced", "data") if any(f.errors for f in self.of_group(group))]
 
-    def wishes(self) -> TrainingOptions:
+    def as_options(self) -> TrainingOptions:
         given = self.cleaned_data
         lists: dict[str, Any] = {name: tuple(given.get(name, ())) for name in LISTS}
         options = self._options_given()

@@ -1,9 +1,11 @@
-"""Rows of the scoring room: evaluators as applied or trained in a project, curves of trainings, sets of scores, scores,
-computed leaderboards and snapshots of them, traces of annotations."""
+"""Evaluators, scores, training curves, leaderboards with snapshots, and traces of reference selections."""
 
-from .annotating import AnnotationTrace
 from .leaderboards import Leaderboard, Snapshot
+from .reference_selection import SELECTED, SELECTED_KINDS, SelectionTrace
 from .scores import UNKNOWN, Evaluator, Score, ScoreSet
 from .training import CurvePoint
 
-__all__ = ["UNKNOWN", "AnnotationTrace", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet", "Snapshot"]
+__all__ = [
+    "SELECTED", "SELECTED_KINDS", "UNKNOWN", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet",
+    "SelectionTrace", "Snapshot",
+]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Computed leaderboards, kept until the data below them change, and snapshots, which stay as they were."""
+"""Computed leaderboards, which are stored until the data change, and snapshots, which never change."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from datetime import timedelta
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
 
-#: A table in which a figure failed is computed again after so many seconds, at the earliest after so many times the
-#: seconds that computing it took.
+#: A table with a failed figure is computed again after this time, or after this multiple of its computing time.
 RETRY_SECONDS = 60.0
 RETRY_TIMES = 10.0
 
 
 class Leaderboard(models.Model):
-    """One table for one choice of parameters. `stamp` tells the state of the data it was computed from."""
+    """The table of one query. `stamp` identifies the state of the data it was computed from."""
 
     class Kind(models.TextChoices):
-        SYSTEMS = "systems", "Systems"
-        EVALUATORS = "evaluators", "Evaluators"
-        ENHANCED = "enhanced", "Evaluators by reference set"
-        SLICES = "slices", "Evaluators by part of the items"
-        MATRIX = "matrix", "Evaluators against each other"
-        ASPECTS = "aspects", "Evaluators by aspect"
-        PAIRS = "pairs", "Evaluators on compared pairs"
-        AGREEMENT = "agreement", "Agreement"
+        SYSTEMS = "systems", _("Systems")
+        EVALUATORS = "evaluators", _("Evaluators")
+        ENHANCED = "enhanced", _("Evaluators by reference set")
+        SLICES = "slices", _("Evaluators by part of the items")
+        MATRIX = "matrix", _("Evaluators against each other")
+        ASPECTS = "aspects", _("Evaluators by aspect")
+        PAIRS = "pairs", _("Evaluators on compared pairs")
+        AGREEMENT = "agreement", _("Agreement")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="leaderboards")
     kind = models.CharField(max_length=10, choices=Kind.choices)
@@ -48,8 +48,7 @@ class Leaderboard(models.Model):
         return f"{self.kind} of {self.project}"
 
     def is_current(self, stamp: str) -> bool:
-        """Whether this table can be shown for the data of `stamp`. One in which a figure failed is computed again
-        after a minute, or later where computing it takes long: the cause may be gone."""
+        """Whether this table is valid for the data of `stamp`, and need not be tried again after a failed figure."""
         if self.stamp != stamp or not self.table.get("failed"):
             return self.stamp == stamp
         wait = max(RETRY_SECONDS, RETRY_TIMES * self.seconds)
@@ -57,8 +56,7 @@ class Leaderboard(models.Model):
 
 
 class Snapshot(models.Model):
-    """A table as it stood at one time, under an address that stays. Nothing computes it anew; a change of the data
-    does not touch it."""
+    """A copy of a table under a permanent address, independent of later changes of the data."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="snapshots")
     slug = models.SlugField(max_length=80)
@@ -66,7 +64,7 @@ class Snapshot(models.Model):
     note = models.TextField(blank=True)
     kind = models.CharField(max_length=10, choices=Leaderboard.Kind.choices)
     params = models.JSONField(default=dict)
-    #: The state of the data it was computed from, as `Leaderboard.stamp`.
+    #: As `Leaderboard.stamp`.
     stamp = models.CharField(max_length=64)
     table = models.JSONField(default=dict)
     computed_at = models.DateTimeField()

@@ -1,4 +1,4 @@
-"""An evaluator with its options in a project, what it gave to each output, and under which signature."""
+"""Evaluators with their options in a project, and their scores by signature."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from annotation.models import Output
 from annotation.models.visible import ProjectRows
@@ -14,36 +15,37 @@ from evalapp.common.models import Run
 
 
 class Evaluator(models.Model):
-    """A name of the catalogue with its options, as applied in one project, what was trained or uploaded there, or
-    several of these combined. The catalogue itself is code; a row comes into being when an evaluator is applied for
-    the first time, when all of a trained one stands in its folder, or when its parts are combined."""
+    """An evaluator of a project: one of the catalogue with its options, a trained or uploaded one, or a combination.
+
+    The catalogue is code. A row is created at the first application, or when the training, upload or combination ends.
+    """
 
     class Kind(models.TextChoices):
-        SENTINEL = "sentinel", "Sentinel"
-        BASELINE = "baseline", "Baseline"
-        TRAINED = "trained", "Trained"
-        COMBINED = "combined", "Combined"
+        SENTINEL = "sentinel", _("Sentinel")
+        BASELINE = "baseline", _("Baseline")
+        TRAINED = "trained", _("Trained")
+        COMBINED = "combined", _("Combined")
 
     class State(models.TextChoices):
-        READY = "ready", "Ready"
-        DAMAGED = "damaged", "Damaged"
+        READY = "ready", _("Ready")
+        DAMAGED = "damaged", _("Damaged")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="evaluators")
     slug = models.CharField(max_length=100)
     name = models.CharField(max_length=60)
     kind = models.CharField(max_length=10, choices=Kind.choices)
-    #: All options with their values, defaults included, so that a later default changes nothing stored.
+    #: All options including defaults, so that a changed default does not affect stored evaluators.
     options = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
-    #: Damaged: its folder was found missing or changed when it was last loaded; `damage` says how.
+    #: Damaged: the folder was missing or changed when it was last loaded; `damage` has the reason.
     state = models.CharField(max_length=8, choices=State.choices, default=State.READY)
     damage = models.TextField(blank=True)
-    #: Of trained ones: the artefact's folder below ARTEFACTS_DIR, and what people are told about the training
-    #: (`scoring.pipelines.publishing.describe` says which members). Empty for what needs no training.
+    #: For trained evaluators: the folder below ARTEFACTS_DIR, the signature, and the record of the training (see
+    #: `scoring.pipelines.publishing.describe`).
     folder = models.CharField(max_length=200, blank=True)
     signature = models.CharField(max_length=500, blank=True)
     record = models.JSONField(default=dict)
-    #: The run that trained it or took it in.
+    #: The run that trained it or checked its upload.
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="evaluators")
 
     objects = ProjectRows.as_manager()
@@ -65,33 +67,33 @@ class Evaluator(models.Model):
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of what was combined; one that came with an upload or an export does not know them."""
+        """The names of the combined evaluators; unknown for a combination that was imported."""
         return tuple(part["evaluator"] for part in self.record.get("parts", ())) if self.is_combined else ()
 
 
-#: The note of a score whose text or references have words that the encoder does not know.
+#: The note of a score whose text or references contain words unknown to the encoder.
 UNKNOWN = "some words are unknown to the encoder"
 
 
 class ScoreSet(models.Model):
-    """All scores of one evaluator under one signature, against one set of references (empty: it needs none)."""
+    """All scores of one evaluator with one signature and one reference set (empty: it needs none)."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="score_sets")
     evaluator = models.ForeignKey(Evaluator, on_delete=models.CASCADE, related_name="score_sets")
     signature = models.CharField(max_length=500)
     short_signature = models.CharField(max_length=300)
     references = models.CharField(max_length=63, blank=True)
-    #: Which aspect these scores are of, where one evaluator learned several; empty where it has one score.
+    #: The aspect of the scores, if the evaluator has several.
     aspect = models.CharField(max_length=100, blank=True)
-    #: Order-free hash of every input that was scored; part of the signature that is shown.
+    #: Hash of all scored inputs, independent of their order; part of the full signature.
     data_hash = models.CharField(max_length=16, blank=True)
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="score_sets")
     created_at = models.DateTimeField(default=timezone.now)
-    #: When the last application that came to its end began to read; null while the first is still under way.
+    #: Start of the last completed application; null during the first.
     scored_at = models.DateTimeField(null=True)
-    #: [{"system", "step", "value", "n"}] for evaluators that look at all outputs of a system at once.
+    #: [{"system", "step", "value", "n"}] for evaluators with a corpus score.
     systems = models.JSONField(default=list)
-    #: [{"label", "system", "step", "n", "n_undefined", "n_unknown", "mean", "p5" ... "p95"}] by system.
+    #: [{"label", "system", "step", "n", "n_undefined", "n_unknown", "mean", "p5" ... "p95"}]
     summary = models.JSONField(default=list)
     n_scores = models.BigIntegerField(default=0)
     n_undefined = models.BigIntegerField(default=0)
@@ -113,12 +115,12 @@ class ScoreSet(models.Model):
 
     @property
     def full_signature(self) -> str:
-        """The evaluator's signature with what it was measured against and the hash of the data."""
+        """The signature with the reference set and the hash of the data."""
         return self._with_data(self.signature)
 
     @property
     def n_unknown(self) -> int:
-        """How many outputs have a score although the encoder does not know all of their words."""
+        """Number of outputs with words unknown to the encoder."""
         return sum(row.get("n_unknown", 0) for row in self.summary)
 
     @property
@@ -140,9 +142,10 @@ class ScoreRows(models.QuerySet):
 
 
 class Score(models.Model):
-    """One output's score; null is undefined, and `note` then says why; the note of a defined one is empty or `UNKNOWN`.
-    `input_hash` is the hash of all that the
-    value depends on: when it changes, and only then, the output is scored again."""
+    """The score of an output. An undefined score is null and has the reason in `note`.
+
+    `input_hash` covers everything that the value depends on: the output is scored again when it changes.
+    """
 
     score_set = models.ForeignKey(ScoreSet, on_delete=models.CASCADE, related_name="scores")
     output = models.ForeignKey(Output, on_delete=models.CASCADE, related_name="scores")
@@ -151,7 +154,7 @@ class Score(models.Model):
     input_hash = models.BigIntegerField()
     is_empty = models.BooleanField(default=False)
     is_truncated = models.BooleanField(default=False)
-    #: The evaluator learned from this item's group, or chose its weights by it: such a score is no evidence.
+    #: The evaluator was trained or validated on the item's group, so the score is no evidence.
     in_training = models.BooleanField(default=False, db_default=False)
 
     objects = ScoreRows.as_manager()

@@ -1,4 +1,4 @@
-"""The curve of a training while it goes on: what the page of its run draws."""
+"""The curve of a training, which the page of its run draws."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ class CurveRows(models.QuerySet):
 
 
 class CurvePoint(models.Model):
-    """The mean loss of the steps up to `step` since the point before; `series` is the phase (and fold) of the
-    training. A training that goes on from a checkpoint passes the same points again; they stand once."""
+    """The mean loss of the steps since the previous point, up to `step`; `series` is the phase (and fold)."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="curve", db_index=False)
     series = models.CharField(max_length=100)

@@ -1,12 +1,12 @@
-"""Systems by games in a run: an evaluator compares their texts for some items once, games are simulated from its
-verdicts, or from what it expects of them, and the order is held against people's. Nothing is stored but the result, so
-it may run twice."""
+"""Rank systems by games: an evaluator compares their texts once, games are simulated from its verdicts or expected
+results, and the order is compared with human judgements. Only the result of the run is stored."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
@@ -15,37 +15,35 @@ from scoring.boards.systems.games import Met, systems_by_games
 
 from ..selectors.game_texts import Texts, compare_with_people, draw_texts
 from ..selectors.games import METHOD, data_stamp, find_judge
-from ..services.games import GamesWishes
+from ..services.games import GamesOptions
 from .score import load_trained
+from .shared import is_seen, refuse_scoring_errors
 
 if TYPE_CHECKING:
     from scoring.ml.evaluators.comparative.systems import Encounters
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `games`; the table of systems is its result."""
-    from scoring.ml import ScoringError
+    """The job `games`; its result has the table of systems."""
 
-    wishes, project = GamesWishes(**params), context.project
-    stamp = data_stamp(project)  # before anything is read: what comes meanwhile makes the result old
+    options, project = GamesOptions(**params), context.project
+    stamp = data_stamp(project)  # before reading: later changes make the result outdated
     context.progress(0, None, "texts", "reading")
     texts = draw_texts(
-        project, subset=wishes.systems, references=wishes.references, items=wishes.items, seed=wishes.seed
+        project, subset=options.systems, references=options.references, items=options.items, seed=options.seed
     )
-    judge = find_judge(project, wishes.evaluator)
+    judge = find_judge(project, options.evaluator)
     context.progress(0, texts.n_pairs, "pairs of texts", "loading")
-    try:
-        found = load_trained(judge, wishes.options)
-        compared = _compare(context, found, texts, wishes.seed)
-    except ScoringError as error:
-        raise BadInput(str(error)) from error
+    with refuse_scoring_errors():
+        scorer = load_trained(judge, options.options)
+        encounters = _compare(context, scorer, texts, options.seed)
     context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "playing")
     with collect_failures() as failed:
-        table = _table(context, wishes, judge, found, compared, texts)
+        table = _make_table(context, options, judge, scorer, encounters, texts)
     if failed:
         table["failed"] = failed
     context.log(f"Signature: {table['signature']}")
-    tail = f"&systems={wishes.systems}" if wishes.systems != "all" else ""
+    tail = f"&systems={options.systems}" if options.systems != "all" else ""
     return {
         "project": project.slug,
         "evaluator": judge.slug,
@@ -55,26 +53,28 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     }
 
 
-def _table(
-    context: RunContext, wishes: GamesWishes, judge: Any, found: Any, compared: Encounters, texts: Texts
+def _make_table(
+    context: RunContext, options: GamesOptions, judge: Any, scorer: Any, encounters: Encounters, texts: Texts
 ) -> dict[str, Any]:
-    """The table of systems, with how far its order is people's."""
+    """Return the table of systems, with the agreement of its order with human judgements."""
     table = systems_by_games(
-        _met(found, compared, texts),
-        {"by": judge.slug, "systems": wishes.systems, "ratings": "", "items": wishes.items},
-        evaluator={"slug": judge.slug, "signature": found.signature, "aspect": ""},
-        tie=found.tie_rule,
-        seeds=wishes.seeds,
-        seed=wishes.seed,
+        _as_columns(scorer, encounters, texts),
+        {"by": judge.slug, "systems": options.systems, "ratings": "", "items": options.items},
+        evaluator={"slug": judge.slug, "signature": scorer.signature, "aspect": ""},
+        tie=scorer.tie_rule,
+        seeds=options.seeds,
+        seed=options.seed,
     )
     if texts.without:
-        table["findings"].append(f"Without an output for these items: {', '.join(texts.without)}.")
-    if found.unknown_tokens is not None:
-        read = (text for records in texts.systems.values() for record in records for text in found.texts_read(record))
-        table["findings"] += [f"{said}." for said in [found.unknown_tokens.describe(read)] if said]
-    context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "reading what people said")
+        text = _("Systems without an output for these items: %(systems)s.")
+        table["findings"].append(text % {"systems": ", ".join(texts.without)})
+    if scorer.unknown_tokens is not None:
+        records = (record for rows in texts.systems.values() for record in rows)
+        warning = scorer.unknown_tokens.describe(text for record in records for text in scorer.texts_read(record))
+        table["findings"] += [f"{warning}."] if warning else []
+    context.progress(texts.n_pairs, texts.n_pairs, "pairs of texts", "reading human judgements")
     table["extras"]["people"] = []
-    with side_figure("How far the order is that of people"):
+    with side_figure(_("The agreement of the order with human judgements")):
         table["extras"]["people"] = compare_with_people(context.project, table)
     return table
 
@@ -83,7 +83,7 @@ def _compare(context: RunContext, judge: Any, texts: Texts, seed: int) -> Encoun
     from scoring.ml.evaluators.comparative.systems import PairJudge
 
     if not isinstance(judge, PairJudge):
-        raise BadInput("This evaluator compares no texts.")
+        raise BadInput(_("This evaluator does not compare texts."))
 
     def report(done: int, total: int) -> None:
         context.progress(done, total, "pairs of texts", "comparing")
@@ -91,25 +91,23 @@ def _compare(context: RunContext, judge: Any, texts: Texts, seed: int) -> Encoun
     return judge.encounters(texts.systems, seed=seed, progress=report)
 
 
-def _met(judge: Any, compared: Encounters, texts: Texts) -> Met:
-    """The verdicts as columns. Of several folds' models as one, a group counts as seen where all of them saw it: else
-    those that did not are the ones that judged."""
+def _as_columns(scorer: Any, encounters: Encounters, texts: Texts) -> Met:
+    """Return the verdicts as columns. In a cross-fitted evaluator, a group is seen if all models were trained on it."""
     from scoring.ml.types import training_names
 
     numbers = {unit.label: number for number, unit in enumerate(texts.units.units)}
-    codes = np.array([numbers[name] for name in compared.systems], dtype=np.int64)
+    codes = np.array([numbers[name] for name in encounters.systems], dtype=np.int64)
     groups = {record.item: record.group for records in texts.systems.values() for record in records}
-    learned: frozenset[str] = getattr(judge, "trained_on", frozenset())
-    seen = {item: not learned.isdisjoint(training_names(group, item)) for item, group in groups.items()}
+    seen = {item: is_seen(scorer, group, item) for item, group in groups.items()}
     return Met(
         texts.units,
-        first=codes[list(compared.first)],
-        second=codes[list(compared.second)],
-        sign=compared.verdicts.signs.astype(np.int64),
-        item=compared.items,
-        cluster=[training_names(groups[item], item)[0] for item in compared.items],
-        in_training=[seen[item] for item in compared.items],
-        n_truncated=int(compared.verdicts.truncated.sum()),
-        swap_consistency=compared.verdicts.swap_consistency,
-        score=compared.scores,
+        first=codes[list(encounters.first)],
+        second=codes[list(encounters.second)],
+        sign=encounters.verdicts.signs.astype(np.int64),
+        item=encounters.items,
+        cluster=[training_names(groups[item], item)[0] for item in encounters.items],
+        in_training=[seen[item] for item in encounters.items],
+        n_truncated=int(encounters.verdicts.truncated.sum()),
+        swap_consistency=encounters.verdicts.swap_consistency,
+        score=encounters.scores,
     )

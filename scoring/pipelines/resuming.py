@@ -1,5 +1,5 @@
-"""What an earlier attempt of a training left in its work folder, in words: whoever cancelled it and tries again sees
-where it goes on. Only files are looked at; the training itself finds its checkpoints."""
+"""Describe the checkpoints that an earlier attempt of a training left in its work folder, for the log. The training
+finds its checkpoints itself."""
 
 from __future__ import annotations
 
@@ -7,54 +7,54 @@ import json
 from pathlib import Path
 from typing import Any
 
-BEGINS_ANEW = "No checkpoint was saved yet: {} begins anew."
+RESTARTS = "No checkpoint was saved yet: {} starts from the beginning."
 
 
-def words_of_earlier(folder: Path, folds: int) -> list[str]:
-    """A line for the folds that are done, and for each phase of the models that are not."""
+def describe_checkpoints(folder: Path, folds: int) -> list[str]:
+    """Return a line for the completed folds, and one for each phase of the incomplete models."""
     from scoring.ml.base import ARTIFACT
 
     if folds < 2:
-        return _of_model(folder, "") or [BEGINS_ANEW.format("it")]
-    places = [folder / f"fold-{number}" for number in range(folds)]
-    done = [place for place in places if (place / "model" / ARTIFACT).is_file()]
+        return _describe_model(folder, "") or [RESTARTS.format("it")]
+    models = [folder / f"fold-{number}" for number in range(folds)]
+    done = [model for model in models if (model / "model" / ARTIFACT).is_file()]
     lines = []
     if done:
-        # One after the other.
-        named = "Fold 1" if len(done) == 1 else f"Folds 1 to {len(done)}"
-        lines.append(f"{named} of {folds} {'is' if len(done) == 1 else 'are'} done.")
-    for number, place in enumerate(places, start=1):
-        if place not in done and (place / "work").is_dir():
+        lines.append(
+            f"Fold 1 of {folds} is done." if len(done) == 1 else f"Folds 1 to {len(done)} of {folds} are done."
+        )
+    for number, model in enumerate(models, start=1):
+        if model not in done and (model / "work").is_dir():
             name = f"fold {number} of {folds}"
-            lines += _of_model(place / "work", name) or ([BEGINS_ANEW.format(name)] if done else [])
-    return lines or [BEGINS_ANEW.format("it")]
+            lines += _describe_model(model / "work", name) or ([RESTARTS.format(name)] if done else [])
+    return lines or [RESTARTS.format("it")]
 
 
-def _of_model(work: Path, name: str) -> list[str]:
-    """Of every phase that has a checkpoint, in the order in which they were written."""
-    found = [(path, phase) for phase in work.iterdir() if phase.is_dir() and (path := _mark_of(phase)) is not None]
-    found.sort(key=lambda pair: (pair[0].stat().st_mtime_ns, pair[1].name))
-    return [_words(path, ", ".join(filter(None, (name, phase.name)))) for path, phase in found]
+def _describe_model(work: Path, name: str) -> list[str]:
+    """Return a line for each phase that has a checkpoint, in the order of writing."""
+    marks = [(mark, phase) for phase in work.iterdir() if phase.is_dir() and (mark := _find_mark(phase)) is not None]
+    marks.sort(key=lambda pair: (pair[0].stat().st_mtime_ns, pair[1].name))
+    return [_describe_mark(mark, ", ".join(filter(None, (name, phase.name)))) for mark, phase in marks]
 
 
-def _mark_of(phase: Path) -> Path | None:
-    """The file that says how far a phase is."""
+def _find_mark(phase: Path) -> Path | None:
+    """Return the file with the progress of a phase."""
     from scoring.ml.training.curve import DONE
     from scoring.ml.training.finetune import COMPLETE
     from scoring.ml.training.loop import STATE
 
-    whole = [path for path in phase.glob("checkpoint-*") if (path / COMPLETE).is_file()]
-    newest = max(whole, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
+    complete = [path for path in phase.glob("checkpoint-*") if (path / COMPLETE).is_file()]
+    newest = max(complete, key=lambda path: int(path.name.rpartition("-")[2]), default=None)
     marks = (phase / DONE, phase / f"{STATE}.json", *([newest / "trainer_state.json"] if newest is not None else []))
     return next((path for path in marks if path.is_file()), None)
 
 
-def _words(mark: Path, where: str) -> str:
+def _describe_mark(mark: Path, where: str) -> str:
     from scoring.ml.training.curve import DONE
 
-    said: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
+    state: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8"))
     if mark.name == DONE:
-        return f"All {said['steps']:,} steps are done ({where})."
-    # Of the loop, or of the Trainer of transformers; loops of before did not note of how many.
-    step, total = said.get("steps", said.get("global_step", 0)), said.get("total", said.get("max_steps"))
-    return f"Goes on from step {step:,}{f' of {total:,}' if total else ''} ({where})."
+        return f"All {state['steps']:,} steps are done ({where})."
+    # The keys of our loop, or of the Trainer of transformers; loops of version 0.1 have no total.
+    step, total = state.get("steps", state.get("global_step", 0)), state.get("total", state.get("max_steps"))
+    return f"Continues at step {step:,}{f' of {total:,}' if total else ''} ({where})."

@@ -1,59 +1,48 @@
-"""The robustness report of one evaluator in a run: scores of every kind of text against the items' originals."""
+"""The robustness report of an evaluator: scores of each kind of text, compared with the items' originals."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.training import find_trained, list_trained
 from ..selectors.written_kinds import KINDS, texts_by_kind
-from ..services.robustness import NOTHING, RobustnessWishes
+from ..services.robustness import RobustnessOptions, no_texts
 from .score import load_trained
+from .shared import is_seen, refuse_scoring_errors, to_json
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `robustness`; the report is its result."""
-    from scoring.ml import ScoringError, load
+    """The job `robustness`; its result is the report."""
+    from scoring.ml import load
     from scoring.ml.evaluators.perception.robustness import robustness
-    from scoring.ml.types import training_names
 
-    wishes, project = RobustnessWishes(**params), context.project
+    options, project = RobustnessOptions(**params), context.project
     context.progress(0, None, "texts", "loading")
-    kinds = texts_by_kind(project, wishes.sample, wishes.seed)
+    kinds = texts_by_kind(project, options.sample, options.seed)
     if not any(records for kind, records in kinds.items() if kind != "MGE"):
-        raise BadInput(NOTHING.format(slug=project.slug))
+        raise no_texts(project)
     total = sum(map(len, kinds.values()))
-    try:
-        if list_trained(project).filter(slug=wishes.evaluator).exists():
-            found: Any = load_trained(find_trained(project, wishes.evaluator), wishes.options)
+    with refuse_scoring_errors():
+        if list_trained(project).filter(slug=options.evaluator).exists():
+            scorer: Any = load_trained(find_trained(project, options.evaluator), options.options)
         else:
-            found = load(wishes.evaluator, **parse_options(get_entry(wishes.evaluator), wishes.options))
-        rows = robustness(found, kinds, progress=lambda done: context.progress(done, total, "texts", "scoring"))
-    except ScoringError as error:
-        raise BadInput(str(error)) from error
-    seen = getattr(found, "trained_on", None) or frozenset()
+            scorer = load(options.evaluator, **parse_options(get_entry(options.evaluator), options.options))
+        rows = robustness(scorer, kinds, progress=lambda done: context.progress(done, total, "texts", "scoring"))
+    records = [record for group in kinds.values() for record in group]
     return {
         "project": project.slug,
-        "evaluator": wishes.evaluator,
-        "signature": found.signature,
-        "sample": wishes.sample,
-        "seed": wishes.seed,
-        "n_in_training": sum(
-            not seen.isdisjoint(training_names(record.group, record.item))
-            for records in kinds.values() for record in records
-        ) if seen else 0,
+        "evaluator": options.evaluator,
+        "signature": scorer.signature,
+        "sample": options.sample,
+        "seed": options.seed,
+        "n_in_training": sum(is_seen(scorer, record.group, record.item) for record in records),
         "rows": [
-            {"kind": row.kind, "what": KINDS[row.kind], "n": row.n}
-            | {key: _number(getattr(row, key)) for key in ("score", "mean", "sd")}
+            {"kind": row.kind, "what": str(KINDS[row.kind]), "n": row.n}
+            | {key: to_json(float(getattr(row, key))) for key in ("score", "mean", "sd")}
             for row in rows
         ],
         "url": f"/projects/{project.slug}/evaluators/robustness/",
-    }  # fmt: skip
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+    }

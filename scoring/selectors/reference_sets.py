@@ -16,7 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
 from evalapp.common.pagination import Page, keyset
 
-from ..models import AnnotationTrace, Evaluator, ScoreSet
+from ..models import SELECTED, SELECTED_KINDS, Evaluator, ScoreSet, SelectionTrace
 
 ITEMS_A_PAGE = 20
 
@@ -66,17 +66,18 @@ class SetRow:
 def sets_chosen_by(project: Project, evaluator: str) -> list[ReferenceSet]:
     """Return the sets whose references this evaluator selected, alone or with another evaluator."""
     named = Q(meta__evaluator=evaluator) | Q(meta__mix=evaluator)
-    return list(ReferenceSet.objects.filter(named, project=project, meta__kind="annotate").order_by("name"))
+    return list(ReferenceSet.objects.filter(named, project=project, meta__kind__in=SELECTED_KINDS).order_by("name"))
 
 
 def get_kind(row: ReferenceSet) -> str:
-    """Return original, annotate, raw, random, merge, writing, or other for uploads and manual sets."""
+    """Return original, selected, raw, random, merge, writing, or other for uploads and manual sets."""
     if row.name == ORIGINAL:
         return "original"
     # Sets of writing campaigns store the kind of campaign under the same key.
     if row.meta.get("origin") == "writing" or row.meta.get("campaign"):
         return "writing"
-    return str(row.meta.get("kind") or "other")
+    kind = str(row.meta.get("kind") or "other")
+    return SELECTED if kind in SELECTED_KINDS else kind
 
 
 def describe_origin(row: ReferenceSet) -> str:
@@ -85,7 +86,7 @@ def describe_origin(row: ReferenceSet) -> str:
     kind = get_kind(row)
     if kind == "original":
         return _("as uploaded")
-    if kind == "annotate":
+    if kind == SELECTED:
         by = f"{meta['evaluator']} and {meta['mix']}" if meta.get("mix") else meta["evaluator"]
         metrics = ", ".join(name for name in meta.get("metrics", ()) if name)
         text = _("selected by %(by)s from %(source)s")
@@ -176,7 +177,7 @@ class ItemRow:
 
     item: Item
     references: list[Reference] = field(default_factory=list)
-    trace: AnnotationTrace | None = None
+    trace: SelectionTrace | None = None
 
 
 def list_items(row: ReferenceSet) -> QuerySet[Item]:
@@ -194,7 +195,7 @@ def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Pa
     by_item = {item.pk: ItemRow(item) for item in found.rows}
     for reference in Reference.objects.filter(set=row.pk, item__in=list(by_item)).order_by("item", "position"):
         by_item[reference.item_id].references.append(reference)
-    for trace in AnnotationTrace.objects.filter(set=row.pk, item__in=list(by_item)):
+    for trace in SelectionTrace.objects.filter(set=row.pk, item__in=list(by_item)):
         by_item[trace.item_id].trace = trace
     return found, list(by_item.values())
 

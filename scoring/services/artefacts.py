@@ -1,5 +1,5 @@
-"""Taking in a trained evaluator that somebody brings: keep the files, queue their check. Only names are looked at here;
-what is in the files is the worker's to judge, never the web process's."""
+"""Receive an uploaded evaluator: store the files and queue their check. Only file names are checked here; the worker
+checks the content."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from django.conf import settings
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, TooLarge
@@ -26,34 +27,32 @@ from .training import MOST_FOLDS, free_slug, naming
 
 KIND = "artefact"
 ROOT = "files"
-#: What was sent is kept so long after the end of its run, which may be tried again until then.
+#: Uploaded files are removed this long after the end of their run, which may be retried until then.
 KEEP_INCOMING = timedelta(days=14)
 FOLD = re.compile(r"fold-(0|[1-9][0-9]?)")
 CHUNK = 1 << 20
 
 
 def incoming_folder(name: str) -> Path:
-    """Where the files of an upload wait for their check."""
+    """Return the folder of an upload that waits for its check."""
     return Path(settings.ARTEFACTS_DIR) / "incoming" / name
 
 
 def too_large() -> str:
-    return (
-        f"An evaluator may have at most {settings.MAX_UPLOAD_BYTES // 1_000_000:,} MB. Whoever runs this installation "
-        "can raise MAX_UPLOAD_MB."
-    )
+    text = _("An evaluator may have at most %(n)s MB. An administrator can raise MAX_UPLOAD_MB.")
+    return text % {"n": f"{settings.MAX_UPLOAD_BYTES // 1_000_000:,}"}
 
 
 def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[str, Sequence[Any]]) -> Run:
-    """Keep the files by field: `files` for the folder itself, `fold-N` for the model of a fold. Queue their check."""
+    """Store the files by field (`files`: the folder itself, `fold-N`: the model of a fold) and queue their check."""
     check_room()
-    # Refused before anything is written; it is chosen when the files are there, which takes long.
+    # Checked before the slow upload; the name is chosen afterwards.
     free_slug(project, "uploaded", name)
-    wanted = list(_places(files))
+    uploads = list(_locate_files(files))
     folder = incoming_folder(uuid.uuid4().hex)
     left = settings.MAX_UPLOAD_BYTES
     try:
-        for place, file in wanted:
+        for place, file in uploads:
             target = folder / place
             target.parent.mkdir(parents=True, exist_ok=True)
             left -= _write(file, target, left)
@@ -64,7 +63,7 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
                 project=project,
                 user=user,
                 params={"incoming": folder.name, "slug": slug},
-                title=f"Take in {slug}",
+                title=_("Check uploaded evaluator %(name)s") % {"name": slug},
             )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -72,44 +71,47 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
 
 
 def give_up_evaluator(run: Run) -> None:
-    """The run ended without an evaluator: what it may have written of one goes, and of a cancelled upload what was
-    sent. After a failure that stays, so that the run can be tried again."""
+    """Clean up after a run without success: remove the folder of its evaluator, and the files of a cancelled upload.
+
+    The files of a failed upload stay for a retry.
+    """
     if not Evaluator.objects.filter(run=run, kind=Evaluator.Kind.TRAINED).exists():
-        place = Path(settings.ARTEFACTS_DIR) / get_run_folder(run)
-        # Beside it stands what a worker that was killed had begun to write.
-        for left in (place, *place.parent.glob(f".{place.name}.*")):
-            shutil.rmtree(left, ignore_errors=True)
-    if run.state == Run.State.CANCELLED and (sent := run.params.get("incoming")):
-        shutil.rmtree(incoming_folder(sent), ignore_errors=True)
+        folder = Path(settings.ARTEFACTS_DIR) / get_run_folder(run)
+        # A killed worker may have left a partial folder next to it.
+        for path in (folder, *folder.parent.glob(f".{folder.name}.*")):
+            shutil.rmtree(path, ignore_errors=True)
+    if run.state == Run.State.CANCELLED and (name := run.params.get("incoming")):
+        shutil.rmtree(incoming_folder(name), ignore_errors=True)
 
 
 def is_spent(run: Run) -> bool:
-    """Whether what was sent is gone: refused, cancelled or long ago. It must be sent again."""
-    sent = run.params.get("incoming")
-    return not sent or not incoming_folder(sent).is_dir()
+    """Whether the uploaded files have been removed, so that the run cannot be retried."""
+    name = run.params.get("incoming")
+    return not name or not incoming_folder(name).is_dir()
 
 
 def sweep_incoming() -> None:
-    """Remove what was sent long ago, unless a run has not ended with it or may still be tried again. What is just being
-    sent has no run yet."""
+    """Remove old uploads without a run that is active or may be retried. Recent uploads may not have a run yet."""
     root = incoming_folder("")
     since = timezone.now() - KEEP_INCOMING
-    old = {path.name: path for path in root.iterdir() if _changed(path) < since} if root.is_dir() else {}
-    kept = Run.objects.filter(kind=KIND, params__incoming__in=list(old)).exclude(finished_at__lt=since)
-    for name in set(old) - set(kept.values_list("params__incoming", flat=True)):
+    old = {path.name: path for path in root.iterdir() if _modified_at(path) < since} if root.is_dir() else {}
+    needed = Run.objects.filter(kind=KIND, params__incoming__in=list(old)).exclude(finished_at__lt=since)
+    for name in set(old) - set(needed.values_list("params__incoming", flat=True)):
         shutil.rmtree(old[name], ignore_errors=True)
 
 
-def _changed(path: Path) -> datetime:
+def _modified_at(path: Path) -> datetime:
     try:
         return datetime.fromtimestamp(path.stat().st_mtime, UTC)
     except FileNotFoundError:
-        return timezone.now()  # somebody else has just removed it
+        return timezone.now()  # another process has removed it
 
 
-def _places(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
-    """The place of every file in the folder. Whatever has no place there, and whatever is not among them, is a fault:
-    the check in the worker waits behind all trainings."""
+def _locate_files(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
+    """Yield the place in the folder of each file. Raises `BadInput` for misplaced and missing files.
+
+    The worker would find them too, but only after all waiting trainings.
+    """
     from scoring.ml.artefact import ALLOWED
 
     faults: list[Fault] = []
@@ -117,28 +119,30 @@ def _places(files: Mapping[str, Sequence[Any]]) -> Iterator[tuple[str, Any]]:
     for field, given in files.items():
         fold = FOLD.fullmatch(field)
         if field != ROOT and (fold is None or int(fold[1]) >= MOST_FOLDS):
-            faults.append(Fault(f"{field} is no part of an evaluator: use {ROOT}, or fold-0, fold-1, ...", field=field))
+            text = _("%(field)s is not a part of an evaluator: use %(root)s, or fold-0, fold-1, ...")
+            faults.append(Fault(text % {"field": field, "root": ROOT}, field=field))
             continue
         for file in given:
             name = Path(file.name or "").name
             place = name if field == ROOT else f"{field}/{name}"
             if name not in ALLOWED:
-                known = ", ".join(ALLOWED)
-                faults.append(Fault(f"{name[:100]} is no file of an evaluator. There are: {known}.", field=field))
+                text = _("%(name)s is not a file of an evaluator. Allowed: %(names)s.")
+                faults.append(Fault(text % {"name": name[:100], "names": ", ".join(ALLOWED)}, field=field))
             elif place in seen:
-                faults.append(Fault(f"{place} was sent twice.", field=field))
+                faults.append(Fault(_("%(name)s was sent twice.") % {"name": place}, field=field))
             else:
                 seen.add(place)
                 yield place, file
-    faults += _missing(seen)
+    faults += _find_missing(seen)
     if faults:
-        raise BadInput("Nothing was taken in. " + " ".join(f.message for f in faults[:3]), faults=faults)
+        text = _("Nothing was stored. %(faults)s") % {"faults": " ".join(fault.message for fault in faults[:3])}
+        raise BadInput(text, faults=faults)
     if not seen:
-        raise BadInput("The form has no file. Choose all files of the evaluator's folder.")
+        raise BadInput(_("The form has no file. Choose all files of the evaluator's folder."))
 
 
-def _missing(seen: Collection[str]) -> Iterator[Fault]:
-    """What every evaluator has and these files lack; nothing where there is no file of one at all."""
+def _find_missing(seen: Collection[str]) -> Iterator[Fault]:
+    """Yield a fault for the required files that are missing in each folder, unless there are no files at all."""
     from scoring.ml.artefact import REQUIRED
     from scoring.ml.base import ARTIFACT
 
@@ -153,11 +157,15 @@ def _missing(seen: Collection[str]) -> Iterator[Fault]:
         missing = [name for name in names if (name if field == ROOT else f"{field}/{name}") not in seen]
         if not missing:
             continue
-        of = "" if field == ROOT else f" of {field}"
-        named = ", ".join(missing) if missing != names or field == ROOT else "All files"
-        text = f"{named}{of} {'is' if len(missing) == 1 else 'are'} missing."
+        if field == ROOT:
+            text = _("Missing: %(names)s.")
+        elif missing == names:
+            text = _("All files of %(field)s are missing.")
+        else:
+            text = _("Missing in %(field)s: %(names)s.")
+        text %= {"names": ", ".join(missing), "field": field}
         if set(seen) == {ARTIFACT}:
-            text += " Of a cross-fitted evaluator the files of its folds belong to it, too: fold-0, fold-1, ..."
+            text += " " + _("A cross-fitted evaluator also has the files of its folds: fold-0, fold-1, ...")
         yield Fault(text, field=field)
 
 

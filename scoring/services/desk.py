@@ -1,81 +1,80 @@
-"""The score beside the editor of a reference that somebody is writing. Writes nothing."""
+"""The live score on the writing page."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
+
+from django.utils.translation import gettext as _
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from annotation.selectors.writing import candidate_texts, check_shows_scores, get_my_desk_task, set_texts
 from evalapp.common.errors import BadInput, EvalappError, Fault, TooLarge
 
 from ..live.asking import Place, Superseded, ask_live
-from .reliability import note_of, writing_request
+from .reliability import describe_error, make_request
 
-#: Characters of a text, and candidates of one request.
-LONGEST_TEXT, MOST_CANDIDATES = 100_000, 100
-#: Whole numbers that a browser and Redis hold exactly.
+#: Maximum characters of a text, and candidates per request.
+MAX_TEXT, MAX_CANDIDATES = 100_000, 100
+#: Browsers and Redis represent integers exactly up to this.
 LARGEST_TICKET = 2**53
 
 
 def live_score(*, user: Any, public: str, body: bytes) -> dict[str, Any]:
-    """What the writing page shows beside its editor. `body` is JSON, `{"ticket", "text", "candidates"}`, about a
-    task of one's own.
+    """Return the scores for the writing page. `body` is JSON: `{"ticket", "text", "candidates"}`.
 
-    Raises `NotAllowed` in an arm without scores, `BadInput` or `TooLarge` for what is no such request.
+    Raises `NotAllowed` in an arm without scores, `BadInput` or `TooLarge` for an invalid request.
     """
     task = get_my_desk_task(user=user, public=public)
     check_shows_scores(task)
-    ticket, text, ids = _checked(body)
+    ticket, text, ids = _read_body(body)
     nothing = {
         "ticket": ticket, "now": None, "with_text": None, "candidates": {}, "left": 0, "signature": "", "note": "",
     }  # fmt: skip
     texts = candidate_texts(task, ids) if ids else {}
-    # A list that is being rated and a text that is being written do not take each other's place.
+    # Requests about the text and about the candidates do not supersede each other.
     lane = f"{user.pk}:{public}:{'text' if text.strip() else 'list'}"
     try:
         request = {
-            **writing_request(task.campaign.project, task.campaign.evaluator, task.unit.item),
+            **make_request(task.campaign.project, task.campaign.evaluator, task.unit.item),
             "kind": "writing",
             "references": list(set_texts(task)),
             "text": text,
             "candidates": list(texts.values()),
         }
-        found = ask_live(request, place=Place(lane, ticket))
+        answer = ask_live(request, place=Place(lane, ticket))
     except Superseded:
         return {**nothing, "note": "superseded"}
     except EvalappError as error:
-        return {**nothing, "note": note_of(error)}
-    values = dict(zip(texts, found["candidates"], strict=True))
+        return {**nothing, "note": describe_error(error)}
+    values = dict(zip(texts, answer["candidates"], strict=True))
     return {
         "ticket": ticket,
-        "now": found["now"],
-        "with_text": found["with_text"],
+        "now": answer["now"],
+        "with_text": answer["with_text"],
         "candidates": {name: value for name, value in values.items() if value is not None},
-        "left": found["left"],
-        "signature": found["signature"],
-        "note": "; ".join(found["notes"]),
+        "left": answer["left"],
+        "signature": answer["signature"],
+        "note": "; ".join(answer["notes"]),
     }
 
 
-def _checked(body: bytes) -> tuple[int, str, list[str]]:
+class _Body(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    ticket: int = Field(0, ge=0, le=LARGEST_TICKET)
+    text: str = ""
+    candidates: list[str] = Field([], max_length=MAX_CANDIDATES)
+
+
+def _read_body(body: bytes) -> tuple[int, str, list[str]]:
     try:
-        asked = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise BadInput("The body must be JSON: an object with ticket, text and candidates.") from error
-    if not isinstance(asked, dict):
-        raise BadInput("The body must be a JSON object with ticket, text and candidates.")
-    ticket, text, ids = asked.get("ticket", 0), asked.get("text", ""), asked.get("candidates", [])
-    faults = []
-    if not isinstance(ticket, int) or isinstance(ticket, bool) or not 0 <= ticket <= LARGEST_TICKET:
-        faults.append(Fault("must be a whole number that grows from one request to the next", field="ticket"))
-    if not isinstance(text, str):
-        faults.append(Fault("must be a text", field="text"))
-    if not isinstance(ids, list) or not all(isinstance(each, str) for each in ids):
-        faults.append(Fault("must be a list of candidates' ids", field="candidates"))
-    elif len(ids) > MOST_CANDIDATES:
-        faults.append(Fault(f"at most {MOST_CANDIDATES} at a time", field="candidates"))
-    if faults:
-        raise BadInput("; ".join(f"{fault.field} {fault.message}" for fault in faults), faults=faults)
-    if len(text) > LONGEST_TEXT:
-        raise TooLarge(f"A reference has at most {LONGEST_TEXT:,} characters here; this text has {len(text):,}.")
-    return ticket, text, list(dict.fromkeys(ids))
+        parsed = _Body.model_validate_json(body)
+    except ValidationError as error:
+        faults = [Fault(fault["msg"], field=".".join(map(str, fault["loc"]))) for fault in error.errors()]
+        text = _("Send a JSON object with ticket, text and candidates: %(faults)s.")
+        messages = "; ".join(f"{fault.field} {fault.message}".strip() for fault in faults)
+        raise BadInput(text % {"faults": messages}, faults=[fault for fault in faults if fault.field]) from error
+    if len(parsed.text) > MAX_TEXT:
+        text = _("A reference has at most %(limit)s characters; this text has %(n)s.")
+        raise TooLarge(text % {"limit": f"{MAX_TEXT:,}", "n": f"{len(parsed.text):,}"})
+    return parsed.ticket, parsed.text, list(dict.fromkeys(parsed.candidates))

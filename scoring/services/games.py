@@ -1,9 +1,11 @@
-"""Asking an evaluator that compares texts to rank the systems by games. It is computed in a run."""
+"""Start games between systems, which a trained evaluator that compares texts decides."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
@@ -16,36 +18,36 @@ from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.games import KIND, check_systems, find_judge, refuse_draws
 from ..selectors.inputs import get_reference_set
 
-#: Enough for intervals of ratings that tell systems apart; each more costs as many verdicts again.
+#: Enough items for narrow intervals; the cost grows linearly.
 ITEMS = 200
 SEEDS = 100
 
 
 @dataclass(frozen=True)
-class GamesWishes:
-    """What games are simulated from, and how many."""
+class GamesOptions:
+    """Options of games."""
 
-    evaluator: str = param("", help="A trained evaluator that compares texts; empty: the newest.")
-    systems: str = param("all", help="The systems that play.", choices=SUBSETS)
-    references: str = param(ORIGINAL, help="The reference set, for an evaluator that reads references.")
+    evaluator: str = param("", help="Trained evaluator that compares texts; empty: the newest.")
+    systems: str = param("all", help="Systems that play.", choices=SUBSETS)
+    references: str = param(ORIGINAL, help="Reference set, for an evaluator that reads references.")
     options: dict[str, Any] = param({}, help="Options of the evaluator, among them `outcome` and `tie_rule`.")
-    items: int = param(ITEMS, help="At most so many items, the same for all systems.", low=1, high=5000)
+    items: int = param(ITEMS, help="Maximum number of items, the same for all systems.", low=1, high=5000)
     seeds: int = param(SEEDS, help="Number of simulations.", low=1, high=1000)
     seed: int = seed_param()
 
 
-def start_games(*, project: Project, user: Any = None, wishes: GamesWishes, send: bool = True) -> Run:
-    """Queue the games. The same request joins the run that is already there."""
-    check_values(wishes)
-    judge = find_judge(project, wishes.evaluator)
+def start_games(*, project: Project, user: Any = None, options: GamesOptions, send: bool = True) -> Run:
+    """Queue the games, or return the active run of the same request."""
+    check_values(options)
+    judge = find_judge(project, options.evaluator)
     entry = get_entry(judge.name)
     references = ""
     if "references" in entry.needs:
-        references = wishes.references or ORIGINAL
+        references = options.references or ORIGINAL
         get_reference_set(project, references)
-    options = parse_options(entry, wishes.options)
-    refuse_draws(judge, options)
-    check_systems(project, wishes.systems)
-    params = {**asdict(wishes), "evaluator": judge.slug, "references": references, "options": options}
-    title = f"Games by {judge.slug}"
+    parsed = parse_options(entry, options.options)
+    refuse_draws(judge, parsed)
+    check_systems(project, options.systems)
+    params = {**asdict(options), "evaluator": judge.slug, "references": references, "options": parsed}
+    title = _("Games by %(name)s") % {"name": judge.slug}
     return enqueue_run(kind=KIND, project=project, user=user, params=params, title=title, send=send)

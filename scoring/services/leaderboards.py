@@ -1,5 +1,5 @@
-"""Computing leaderboards and keeping them until the data change. Small ones are computed in the request, large ones
-in a run while the last table stays on the page with its age."""
+"""Compute leaderboards and store them until the data change. Small ones are computed in the request, large ones in a
+run while the page shows the last table with its age."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -37,26 +38,28 @@ from ..selectors.leaderboards import (
 )
 from ..selectors.staleness import with_staleness
 
-#: Judgements or scores that a page may read in a request (about half a second).
+#: Maximum number of judgements or scores to read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
-#: Judgements whose raters a page may report, or ratings whose agreement it may compute, in a request (about three
-#: quarters of a second; variance components of incomplete ratings are fitted again for each part left out).
+#: Maximum number of judgements for rater statistics and agreement in a request (about 0.75 s: variance components of
+#: incomplete ratings are fitted again for each jackknife replicate).
 MAX_JUDGED_IN_REQUEST = 3_000
-#: Ratings times k (k + 10) / 2, for k evaluators with intervals and each tested against each, that a page may compute
-#: in a request: half a second of one core where nothing else runs, so that it answers in two beside other load.
+#: Maximum of ratings times k (k + 10) / 2 for k evaluators, which are tested pairwise, in a request: half a second of
+#: an idle core, two seconds under load.
 MAX_CORRELATED_IN_REQUEST = 120_000
-#: Systems whose games a page may simulate in a request (about two seconds).
+#: Maximum number of systems whose games are simulated in a request (about two seconds).
 MAX_GLICKO_IN_REQUEST = 3
-#: Tables that are renewed after scoring, those computed last.
-MOST_RENEWED = 5
-#: What changes scores while it is under way.
+#: Number of tables renewed after scoring: the most recently computed.
+MAX_RENEWED = 5
+#: Kinds of run that change scores.
 SCORING = ("score", "train", "combine")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a page shows: a table or None, whether it is the one to show, and the run that is at another. `is_old`: data
-    have changed since, and only a person asks for another."""
+    """The table for a page, and the run that computes a new one.
+
+    `is_current`: `table` is the requested one. `is_old`: data have changed since, but only a user starts a new run.
+    """
 
     table: dict[str, Any] | None
     leaderboard: Leaderboard | None
@@ -69,25 +72,25 @@ class Answer:
 def compute_leaderboard(
     *, project: Project, query: Query, stamp: str = "", progress: Progress | None = None
 ) -> Leaderboard:
-    """Compute the table and keep it. The stamp is taken before reading, so that a change meanwhile makes it old.
-    `progress` is told how many steps are done, of how many, by tables that take long."""
+    """Compute and store the table. `progress(done, total)` is called by tables that take long."""
     if not _has_references(project, query):
-        get_reference_set(project, query.reference_set)  # says which there are
+        get_reference_set(project, query.reference_set)  # raises an error with the existing sets
+    # Before reading, so that a change during the computation makes the table outdated.
     stamp = stamp or compute_stamp(project, query)
     began = time.monotonic()
     used = get_active_filter(project, query.rater_filter) if query.rater_filter else None
     with collect_failures() as failed:
-        found = _rank(project, query, progress)
-        with side_figure("Which scores are out of date"):
-            found = with_staleness(project, query, found)
-    table = {"project": project.slug, "lang": project.lang, **found}
+        computed = _compute(project, query, progress)
+        with side_figure(_("Which scores are outdated")):
+            computed = with_staleness(project, query, computed)
+    table = {"project": project.slug, "lang": project.lang, **computed}
     if failed:
         table["failed"] = failed
     if used is not None:
         table["signature"] += filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}
     table["signature"] += f"|v:{__version__}"
-    row, _ = Leaderboard.objects.update_or_create(
+    row, _created = Leaderboard.objects.update_or_create(
         project=project,
         key=make_key(query),
         defaults={
@@ -103,8 +106,7 @@ def compute_leaderboard(
 
 
 def _has_references(project: Project, query: Query) -> bool:
-    """Whether the reference set of a query exists. One that does not has no scores, and the table would look as if
-    nothing had been scored."""
+    """Whether the reference set of a query exists; otherwise the table would look as if nothing had been scored."""
     name = query.reference_set
     if name in ("", ORIGINAL):
         return True
@@ -112,8 +114,8 @@ def _has_references(project: Project, query: Query) -> bool:
     return scored.exists() or ReferenceSet.objects.filter(project=project, name=name).exists()
 
 
-def _rank(project: Project, query: Query, progress: Progress | None) -> dict[str, Any]:
-    # Imported by the first table: numpy is a tenth of the time in which the web process starts.
+def _compute(project: Project, query: Query, progress: Progress | None) -> dict[str, Any]:
+    # Imports numpy, a tenth of the starting time of the web process.
     from scoring.boards.data.project import ProjectData
 
     def get_table(other: Query) -> dict[str, Any]:
@@ -125,44 +127,43 @@ def _rank(project: Project, query: Query, progress: Progress | None) -> dict[str
 
 
 def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
-    """The present table, computed here and now if it must be: for commands and the API's small tables."""
+    """Return the current table, computed now if needed: for commands, and small tables of the API."""
     if query.plays_games:
         answer = _answer_games(project, query)
         if answer.leaderboard is None:
-            number = answer.run.pk if answer.run else "-"
-            raise BadInput(f"{query.by} is just comparing these systems in run {number}. Look again when it has ended.")
+            text = _("%(name)s is comparing these systems in run %(run)s. Try again when it has ended.")
+            raise BadInput(text % {"name": query.by, "run": answer.run.pk if answer.run else "-"})
         return answer.leaderboard
     stamp = compute_stamp(project, query)
-    kept = find_leaderboard(project, query)
+    stored = find_leaderboard(project, query)
     _check_names(project, query)
-    if kept is not None and kept.is_current(stamp):
-        return kept
+    if stored is not None and stored.is_current(stamp):
+        return stored
     return compute_leaderboard(project=project, query=query, stamp=stamp)
 
 
 def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> Answer:
-    """The table for a page: at once where it is kept or small, else the last one and the run that computes anew."""
+    """Return the table for a page; a large outdated one with the run that computes it."""
     if query.plays_games:
         return _answer_games(project, query)
     stamp = compute_stamp(project, query)
-    kept = find_leaderboard(project, query)
+    stored = find_leaderboard(project, query)
     _check_names(project, query)
-    if kept is not None and kept.is_current(stamp):
-        return Answer(kept.table, kept, True)
+    if stored is not None and stored.is_current(stamp):
+        return Answer(stored.table, stored, True)
     if not is_large(project, query):
         row = compute_leaderboard(project=project, query=query, stamp=stamp)
         return Answer(row.table, row, True)
     run = _queue(project, query, stamp, user)
-    return Answer(kept.table if kept else None, kept, False, run, queue_has_worker(run.queue))
+    return Answer(stored.table if stored else None, stored, False, run, queue_has_worker(run.queue))
 
 
 def _answer_games(project: Project, query: Any) -> Answer:
-    """The newest result of games, and the run that is at another. Nobody but a person starts games: they take minutes,
-    and new data make no result wrong that says what it is about."""
+    """Return the newest result of games, and the active run. Games take minutes, so only users start them."""
     judge = find_judge(project, query.by)
     done, run = latest_games(project, judge, query), games_under_way(project, judge, query)
     if done is not None and done.result is not None:
-        # Never saved: the run itself keeps the table.
+        # Not saved: the table is in the result of the run.
         row = Leaderboard(
             project=project, kind=query.kind, params=query.params, stamp=f"games:{done.pk}",
             table=done.result["table"], computed_at=done.finished_at or done.created_at,
@@ -174,15 +175,14 @@ def _answer_games(project: Project, query: Any) -> Answer:
 
 
 def _check_names(project: Project, query: Query) -> None:
-    """A table that is kept is no way round the withdrawal of its filter, and a run would only fail where there is no
-    such campaign."""
+    """Check that filter and campaign exist: stored tables of a withdrawn filter must not be shown."""
     if query.rater_filter:
         get_active_filter(project, query.rater_filter)
     find_campaign(project, query.campaign_slug)
 
 
 def note_reading(*, project: Project, user: Any) -> None:
-    """This person has the table of evaluators before them; the first steps of the project need not name it again."""
+    """Remember that the user has seen the table of evaluators, a first step of the project."""
     if has_read(user, project):
         return
     with transaction.atomic():
@@ -192,40 +192,45 @@ def note_reading(*, project: Project, user: Any) -> None:
 
 
 def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]:
-    """After scoring (in `run`): the tables looked at last that a page would not compute itself are queued, so that they
-    stand when somebody comes. While more scores are under way nothing is; their end calls again."""
+    """Queue the recently used large tables after scoring in `run`, unless other runs still change scores."""
     busy = Run.objects.filter(project=project, kind__in=SCORING, state__in=Run.ACTIVE)
     if busy.exclude(pk=run.pk if run else None).exists():
         return []
     stamp = compute_stamp(project)
     queued: list[Run] = []
-    kept = Leaderboard.objects.filter(project=project).exclude(stamp=stamp).order_by("-computed_at", "-pk")
-    for row in kept.only("kind", "params", "key")[: 4 * MOST_RENEWED]:
-        shape = get_board(row.kind).query
-        if set(row.params) != set(shape.names()):
-            continue  # a table of an older version; nobody asks for it
-        query = shape(**row.params)
-        wanted = make_key(query) == row.key and query.reads_scores and all(may_be_shown(project, [query]))
-        wanted = wanted and not unknown_evaluators(project, query.chosen)[0]
-        if wanted and _has_references(project, query) and is_large(project, query):
+    outdated = Leaderboard.objects.filter(project=project).exclude(stamp=stamp).order_by("-computed_at", "-pk")
+    for row in outdated.only("kind", "params", "key")[: 4 * MAX_RENEWED]:
+        query_class = get_board(row.kind).query
+        if set(row.params) != set(query_class.names()):
+            continue  # a table of an older version
+        query = query_class(**row.params)
+        if (
+            make_key(query) == row.key
+            and query.reads_scores
+            and all(may_be_shown(project, [query]))
+            and not unknown_evaluators(project, query.chosen)[0]
+            and _has_references(project, query)
+            and is_large(project, query)
+        ):
             queued.append(_queue(project, query, stamp))
-        if len(queued) == MOST_RENEWED:
+        if len(queued) == MAX_RENEWED:
             break
     return queued
 
 
 def _queue(project: Project, query: Query, stamp: str, user: Any = None) -> Run:
     params = {"board": str(query.kind), "query": query.params, "stamp": stamp}
-    return enqueue_run(kind="rank", project=project, user=user, params=params, title=f"Leaderboard of {query.kind}")
+    title = _("Leaderboard of %(kind)s") % {"kind": query.kind}
+    return enqueue_run(kind="rank", project=project, user=user, params=params, title=title)
 
 
 def is_large(project: Project, query: Query) -> bool:
-    """Whether computing would keep a reader waiting."""
+    """Whether the table takes too long to compute in a request."""
     from scoring.boards.data.project import ProjectSize
 
     def is_stored(other: Query) -> bool:
-        kept = find_leaderboard(project, other)
-        return kept is not None and kept.is_current(compute_stamp(project, other))
+        row = find_leaderboard(project, other)
+        return row is not None and row.is_current(compute_stamp(project, other))
 
     size = ProjectSize(
         project, rows=MAX_ROWS_IN_REQUEST, judged=MAX_JUDGED_IN_REQUEST, correlated=MAX_CORRELATED_IN_REQUEST,

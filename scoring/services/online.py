@@ -1,10 +1,11 @@
-"""Online scores for whoever may have them: who may use which evaluator, and the question to the live worker. Writes
-nothing."""
+"""Online scores: check who may use which evaluator, and ask a live worker."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
+
+from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput, NotAllowed, NotThere
 
@@ -14,69 +15,47 @@ from ..selectors.catalogue import check_models, entries, parse_options
 from ..selectors.training import find_scorable
 
 
-def score_pairs(
+def ask_evaluator(
     *,
     user: Any,
     evaluator: str,
-    pairs: Sequence[Mapping[str, Any]],
+    request: Mapping[str, Any],
     options: Mapping[str, Any] | None = None,
     project: str = "",
 ) -> dict[str, Any]:
-    """`signature`, `scores`, `reasons` and `notes` of these texts."""
-    source, parsed = _source(user, evaluator, project, options or {})
-    plain = [dict(pair) for pair in pairs]
-    return ask_live({"kind": "score", "source": source, "options": parsed, "pairs": plain}, asker=str(user.pk))
+    """Return the answer of an evaluator to one request.
+
+    `request` has a `kind`: "score" with `pairs` returns signature, scores, reasons and notes; "compare" with `pairs`
+    signature, verdicts, probabilities, swap consistency and notes; "reliability" with `context` and `references`
+    signature and reliability.
+    """
+    source, parsed = _find_source(user, evaluator, project, options or {})
+    return ask_live({**request, "source": source, "options": parsed}, asker=str(user.pk))
 
 
-def compare_pairs(
-    *,
-    user: Any,
-    evaluator: str,
-    pairs: Sequence[Mapping[str, Any]],
-    options: Mapping[str, Any] | None = None,
-    project: str = "",
-) -> dict[str, Any]:
-    """`signature`, `verdicts`, `probabilities`, `swap_consistency` and `notes` of pairs of texts."""
-    source, parsed = _source(user, evaluator, project, options or {})
-    plain = [dict(pair) for pair in pairs]
-    return ask_live({"kind": "compare", "source": source, "options": parsed, "pairs": plain}, asker=str(user.pk))
-
-
-def rate_references(
-    *,
-    user: Any,
-    evaluator: str,
-    context: Sequence[str],
-    references: Sequence[str],
-    options: Mapping[str, Any] | None = None,
-    project: str = "",
-) -> dict[str, Any]:
-    """`signature` and `reliability` of these references for the context."""
-    source, parsed = _source(user, evaluator, project, options or {})
-    request = {"kind": "reliability", "source": source, "options": parsed}
-    return ask_live({**request, "context": list(context), "references": list(references)}, asker=str(user.pk))
-
-
-def _source(user: Any, name: str, project: str, options: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
-    """Where the worker finds the evaluator, and its options; names of the catalogue come first."""
-    _check_read(user)
+def _find_source(
+    user: Any, name: str, project: str, options: Mapping[str, Any]
+) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return where the worker finds the evaluator, and its options; the catalogue comes before trained evaluators."""
+    _check_scope(user)
     known = {entry.name: entry for entry in entries()}
     if name in known and not known[name].learns:
         parsed = parse_options(known[name], options)
         check_models(known[name].options, parsed)
         return {"name": name}, parsed
     if name in known:
-        raise BadInput(f"{name} is a method that learns: name one that was trained, by what it is called there.")
-    found = find_scorable(user=user, slug=name, project=project)
-    if found.name not in known:
-        raise NotThere(f"This installation no longer has {found.name}.")
-    if found.state == Evaluator.State.DAMAGED:
-        raise BadInput(f"{found.slug} cannot be used: {found.damage}")
-    return {"folder": found.folder, "slug": found.slug}, parse_options(known[found.name], options)
+        text = _("%(name)s is a method that must be trained: use the name of a trained evaluator.")
+        raise BadInput(text % {"name": name})
+    row = find_scorable(user=user, slug=name, project=project)
+    if row.name not in known:
+        raise NotThere(_("This installation no longer has %(name)s.") % {"name": row.name})
+    if row.state == Evaluator.State.DAMAGED:
+        raise BadInput(_("%(name)s cannot be used: %(damage)s") % {"name": row.slug, "damage": row.damage})
+    return {"folder": row.folder, "slug": row.slug}, parse_options(known[row.name], options)
 
 
-def _check_read(user: Any) -> None:
-    """A token must carry the scope `read`; one bound to a project may use what needs no project, too."""
+def _check_scope(user: Any) -> None:
+    """Check that a token has the scope `read`; a token of one project may also use what belongs to no project."""
     token = getattr(user, "api_token", None)
     if token is not None and not {"read", "manage"} & set(token.scopes):
-        raise NotAllowed("This token lacks the scope “read”. Make one with it under Account, Tokens.")
+        raise NotAllowed(_("This token lacks the scope “read”. Create one with it under Account, Tokens."))

@@ -1,12 +1,15 @@
-"""Asking for the robustness report of an evaluator: its scores by kind of text. It is computed in a run."""
+"""Start the robustness report of an evaluator: its scores by kind of text."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, Fault
+from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
@@ -17,47 +20,52 @@ from ..selectors.training import find_trained, list_trained, refuse_away
 from ..selectors.written_kinds import SAMPLE, find_sources
 
 MOST_ITEMS = 5000
-NOTHING = (
-    "{slug} has no texts written under a constraint, and no items with wrong answers of their own. Start a writing "
-    "campaign of that kind first."
-)
 
 
 @dataclass(frozen=True)
-class RobustnessWishes:
-    """Which evaluator scores the kinds of texts."""
+class RobustnessOptions:
+    """Options of a robustness report."""
 
     evaluator: str = param(
-        help="An evaluator that needs no training, or the name of a trained one.",
-        needed="Name the evaluator that is looked at.",
+        help="Evaluator that needs no training, or name of a trained one.", needed=gettext_noop("Name the evaluator.")
     )
     options: dict[str, Any] = param({}, help="Options of the evaluator.")
-    sample: int = param(
-        SAMPLE, help="At most so many items that bring wrong answers of their own.", low=1, high=MOST_ITEMS
-    )
+    sample: int = param(SAMPLE, help="Maximum number of items that come with wrong answers.", low=1, high=MOST_ITEMS)
     seed: int = seed_param()
 
 
 def start_robustness(
-    *, project: Project, user: Any = None, wishes: RobustnessWishes, send: bool = True, any_encoder: bool = False
+    *, project: Project, user: Any = None, options: RobustnessOptions, send: bool = True, any_encoder: bool = False
 ) -> Run:
-    """Queue the report. The same request joins the run that is already there. `any_encoder` is for the command line."""
-    check_values(wishes)
-    if list_trained(project).filter(slug=wishes.evaluator).exists():
-        trained = find_trained(project, wishes.evaluator)
+    """Queue the report, or return the active run of the same request.
+
+    `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
+    """
+    check_values(options)
+    if list_trained(project).filter(slug=options.evaluator).exists():
+        trained = find_trained(project, options.evaluator)
         refuse_away(trained)
         get_entry(trained.name)
     else:
-        entry = get_entry(wishes.evaluator)
+        entry = get_entry(options.evaluator)
         if entry.learns:
-            message = f"{entry.name} must be trained first; name what was trained."
-            raise BadInput(message, faults=[Fault(message, field="evaluator")])
-        parsed = parse_options(entry, wishes.options)
+            text = _("%(name)s must be trained first; choose a trained evaluator.") % {"name": entry.name}
+            raise BadInput.of_field("evaluator", text)
+        parsed = parse_options(entry, options.options)
         if not any_encoder:
             check_models(entry.options, parsed)
     if find_sources(project).is_empty:
-        raise BadInput(NOTHING.format(slug=project.slug))
-    title = f"Robustness of {wishes.evaluator}"
+        raise no_texts(project)
+    title = _("Robustness of %(name)s") % {"name": options.evaluator}
     return enqueue_run(
-        kind=KIND, project=project, user=user, params=asdict(wishes), title=title, send=send, queue="gpu"
+        kind=KIND, project=project, user=user, params=asdict(options), title=title, send=send, queue="gpu"
     )
+
+
+def no_texts(project: Project) -> BadInput:
+    """Return the error for a project without texts to compare."""
+    text = _(
+        "%(project)s has neither texts written under a constraint nor items with wrong answers. Start a writing "
+        "campaign of that kind first."
+    )
+    return BadInput(text % {"project": project.slug})

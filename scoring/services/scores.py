@@ -13,13 +13,14 @@ from django.db import transaction
 from django.db.models import Count, Exists, OuterRef, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Output, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
@@ -94,11 +95,12 @@ def apply_evaluator(
     if not trained:
         _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
     params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
-    title = f"Score with {slug}" + (f" against {references}" if references not in ("", ORIGINAL) else "")
+    title = _("Score with %(name)s") if references in ("", ORIGINAL) else _("Score with %(name)s and %(references)s")
+    title %= {"name": slug, "references": references}
     queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
     run = enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
     if warning := warn_unreadable(project, entry, parsed, trained):
-        RunLog.objects.get_or_create(run=run, text=f"Warning: {warning}")
+        RunLog.objects.get_or_create(run=run, text=_("Warning: %(text)s") % {"text": warning})
     return run
 
 
@@ -115,7 +117,7 @@ def _check_references(project: Project, against: ReferenceSet) -> None:
         way = _("Upload references, collect them in a writing campaign, or select them with an evaluator.")
     text = _("The reference set %(name)s has no reference for any output, so every score would be undefined.")
     text = f"{text % {'name': against.name}} {way}"
-    raise BadInput(text, faults=[Fault(text, field="references")])
+    raise BadInput.of_field("references", text)
 
 
 def _check_slug(found: Evaluator | None, name: str) -> None:
@@ -144,7 +146,7 @@ def _applicable(project: Project, name: str) -> Entry:
             text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
         else:
             text += _("Train it: %(command)s") % {"command": f"manage.py train {name} --project {project.slug}"}
-        raise BadInput(text, faults=[Fault(text, field="evaluator")])
+        raise BadInput.of_field("evaluator", text)
     return entry
 
 
@@ -154,20 +156,20 @@ class ScoringOptions:
 
     evaluator: str = param(
         help="An evaluator of the catalogue, a trained one or a combination, by name.",
-        needed="Name the evaluator to be applied.",
+        needed=gettext_noop("Name the evaluator to apply."),
     )
     options: dict[str, Any] = param({}, help="Options of the evaluator; options left out keep their defaults.")
     references: str = param(ORIGINAL, help="The reference set.")
 
 
-def start_scoring(*, project: Project, user: Any, wishes: ScoringOptions) -> Run:
+def start_scoring(*, project: Project, user: Any, options: ScoringOptions) -> Run:
     """Call `apply_evaluator` with the options of a request."""
     return apply_evaluator(
         project=project,
         user=user,
-        evaluator=wishes.evaluator,
-        options=wishes.options,
-        references=wishes.references,
+        evaluator=options.evaluator,
+        options=options.options,
+        references=options.references,
     )
 
 
@@ -346,6 +348,16 @@ def finish_score_set(
         setattr(score_set, name, value)
     score_set.save()
     return score_set
+
+
+def recount_score_set(*, score_set: ScoreSet) -> None:
+    """Update counts and summary after scores were imported or removed; the set stays complete."""
+    from ..selectors.summaries import summarise_scores  # imports numpy, which would delay the web process
+
+    finish_score_set(
+        score_set=score_set, data_hash=score_set.data_hash, systems=score_set.systems,
+        summary=summarise_scores(score_set), scored_at=score_set.scored_at,
+    )  # fmt: skip
 
 
 def _counts(score_set: ScoreSet) -> dict[str, int]:

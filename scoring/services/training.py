@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Aspect, WritingCampaign
 from annotation.models.data import ORIGINAL
@@ -56,7 +57,7 @@ OWN_FIELDS = ("profile", "encoder", "ratings")
 class TrainingOptions:
     """Options of a training. Empty texts and None take the default; `options` override the profile's."""
 
-    evaluator: str = param(help="The method to train.", needed="Name the evaluator to be trained.")
+    evaluator: str = param(help="The method to train.", needed=gettext_noop("Name the evaluator to train."))
     profile: str = param("", help="`recommended` or `paper`; empty: the method's first profile.")
     encoder: str = param("", help="The pretrained encoder, one of the setting ENCODERS.")
     aspect: str = param("", help="The aspect to learn; required if people judged several.")
@@ -76,42 +77,47 @@ class TrainingOptions:
 
 
 def start_training(
-    *, project: Project, user: Any = None, wishes: TrainingOptions, send: bool = True, any_encoder: bool = False
+    *, project: Project, user: Any = None, options: TrainingOptions, send: bool = True, any_encoder: bool = False
 ) -> Run:
     """Queue a training, or return the active run of the same request.
 
     `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
     """
-    params = plan_params(project, wishes, any_encoder=any_encoder)
+    params = plan_params(project, options, any_encoder=any_encoder)
     with naming(project):
         for run in trainings_under_way(project):
             if run.cancel_requested:
                 continue
             asked = {key: value for key, value in run.params.items() if key != "slug"}
-            if asked == params and wishes.name in ("", run.params["slug"]):
+            if asked == params and options.name in ("", run.params["slug"]):
                 return run
-        slug = free_slug(project, params["evaluator"], wishes.name)
+        slug = free_slug(project, params["evaluator"], options.name)
         return enqueue_run(
-            kind="train", project=project, user=user, params={**params, "slug": slug}, title=f"Train {slug}", send=send
+            kind="train",
+            project=project,
+            user=user,
+            params={**params, "slug": slug},
+            title=_("Train %(name)s") % {"name": slug},
+            send=send,
         )
 
 
-def start_check(*, project: Project, user: Any = None, wishes: TrainingOptions, send: bool = True) -> Run:
+def start_check(*, project: Project, user: Any = None, options: TrainingOptions, send: bool = True) -> Run:
     """Queue the dry check of a training: counts, steps, time, warnings, or missing data."""
     wrong = _Errors()
     with wrong.gathering():
-        params = plan_params(project, wishes)
+        params = plan_params(project, options)
     with wrong.gathering():
-        check_name(project, wishes.name, pending_names(project))
+        check_name(project, options.name, pending_names(project))
     wrong.tell()
-    params["name"] = wishes.name
-    title = f"Check before training {wishes.evaluator}"
+    params["name"] = options.name
+    title = _("Check before training %(name)s") % {"name": options.evaluator}
     return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
 
 
-def matches_check(project: Project, check: Run, wishes: TrainingOptions) -> bool:
+def matches_check(project: Project, check: Run, options: TrainingOptions) -> bool:
     """Whether the request equals the one that the dry check examined."""
-    return {**plan_params(project, wishes), "name": wishes.name} == check.params
+    return {**plan_params(project, options), "name": options.name} == check.params
 
 
 def start_checked(*, project: Project, user: Any, check: Run) -> Run:
@@ -119,9 +125,8 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
     if check.kind != "plan" or check.state != Run.State.SUCCEEDED:
         raise Conflict(_("This check did not succeed. Check again before training."))
     given = dict(check.params)
-    options = given["options"]
     data = DataChoice.from_dict(given["data"])
-    wishes = TrainingOptions(
+    options = TrainingOptions(
         evaluator=given["evaluator"],
         profile=given["profile"],
         aspect=given["aspect"],
@@ -129,40 +134,40 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
         seed=given["seed"],
         name=given.get("name", ""),
         apply=given["apply"],
-        options=options,
+        options=given["options"],
         references=data.references,
         campaigns=data.campaigns,
         raters=data.raters,
         systems=data.systems,
     )
-    return start_training(project=project, user=user, wishes=wishes)
+    return start_training(project=project, user=user, options=options)
 
 
-def plan_params(project: Project, wishes: TrainingOptions, *, any_encoder: bool = False) -> dict[str, Any]:
+def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool = False) -> dict[str, Any]:
     """Return the parameters of the run, checked as far as possible without reading the data."""
-    entry = get_entry(wishes.evaluator)
+    entry = get_entry(options.evaluator)
     if not entry.learns:
         names = ", ".join(entry.name for entry in learners()) or _("none in this installation")
         text = _("%(name)s needs no training: apply it with `manage.py score`. Trainable evaluators: %(names)s.")
         raise BadInput(
             text % {"name": entry.name, "names": names}, faults=[Fault(_("needs no training"), field="evaluator")]
         )
-    profile = wishes.profile or entry.profiles[0]
-    folds = default_folds(project) if wishes.folds is None else wishes.folds
+    profile = options.profile or entry.profiles[0]
+    folds = default_folds(project) if options.folds is None else options.folds
     choice = DataChoice(
-        references=wishes.references or ORIGINAL,
-        campaigns=wishes.campaigns,
-        raters=wishes.raters,
-        systems=wishes.systems,
+        references=options.references or ORIGINAL,
+        campaigns=options.campaigns,
+        raters=options.raters,
+        systems=options.systems,
     )
-    options: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     wrong = _Errors()
     with wrong.gathering():
-        options = _options(entry, profile, wishes)
+        parsed = _options(entry, profile, options)
         if not any_encoder:
-            check_models(entry.train_options, options, field="" if wishes.encoder else "options.")
+            check_models(entry.train_options, parsed, field="" if options.encoder else "options.")
     with wrong.gathering():
-        check_values(wishes)
+        check_values(options)
     with wrong.gathering():
         check_choice(project, choice)
     missing = missing_for(entry, find_training_data(project))
@@ -170,16 +175,16 @@ def plan_params(project: Project, wishes: TrainingOptions, *, any_encoder: bool 
         text = _("%(name)s cannot be trained on %(project)s.") % {"name": entry.name, "project": project.slug}
         raise BadInput(" ".join([text, *missing]))
     with wrong.gathering():
-        _check_aspects(project, entry, wishes, options, choice)
+        _check_aspects(project, entry, options, parsed, choice)
     wrong.tell()
     return {
         "evaluator": entry.name,
         "profile": profile,
-        "options": options,
-        "seed": wishes.seed,
-        "aspect": wishes.aspect,
+        "options": parsed,
+        "seed": options.seed,
+        "aspect": options.aspect,
         "folds": max(1, folds),
-        "apply": wishes.apply,
+        "apply": options.apply,
         "data": choice.as_dict(),
     }
 
@@ -209,56 +214,56 @@ class _Errors:
 
 
 def _check_aspects(
-    project: Project, entry: Entry, wishes: TrainingOptions, options: Mapping[str, Any], choice: DataChoice
+    project: Project, entry: Entry, options: TrainingOptions, parsed: Mapping[str, Any], choice: DataChoice
 ) -> None:
     """Check that the aspect to learn is named where needed and has the judgements that this evaluator learns from."""
 
-    def refuse(text: str, place: str = "aspect") -> None:
-        raise BadInput(text, faults=[Fault(text, field=place)])
+    def refuse(text: str, field: str = "aspect") -> None:
+        raise BadInput.of_field(field, text)
 
     known = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
-    if wishes.aspect and wishes.aspect not in known:
+    if options.aspect and options.aspect not in known:
         text = _("%(project)s has no aspect “%(aspect)s”. It has: %(known)s.")
         there = ", ".join(known) or _("none yet")
-        refuse(text % {"project": project.slug, "aspect": wishes.aspect, "known": there})
+        refuse(text % {"project": project.slug, "aspect": options.aspect, "known": there})
     if entry.aspect == "none":
-        if wishes.aspect:
+        if options.aspect:
             refuse(_("%(name)s learns no aspect: leave it out.") % {"name": entry.name})
         return
-    if options.get("human") == "no" or options.get("comparison") is False:
+    if parsed.get("human") == "no" or parsed.get("comparison") is False:
         return  # learns from texts alone
     kinds = judgements_for(entry)
     nouns = _(" or ").join(kinds)
     judged = judged_aspects(project, kinds, choice)
     if not judged:
-        if wishes.aspect:
+        if options.aspect:
             text = _("The selected data has no %(kinds)s of “%(aspect)s” or of any other aspect.")
-            refuse(text % {"kinds": nouns, "aspect": wishes.aspect})
+            refuse(text % {"kinds": nouns, "aspect": options.aspect})
         return
-    if entry.aspect == "one" and not wishes.aspect and len(judged) > 1:
+    if entry.aspect == "one" and not options.aspect and len(judged) > 1:
         text = _("Name the aspect for %(name)s to learn: %(aspects)s.")
         refuse(text % {"name": entry.name, "aspects": ", ".join(judged)})
-    listed = [name.strip() for name in str(options.get("aspects") or "").split(",") if name.strip()]
-    for place, names in (("aspect", [wishes.aspect] if wishes.aspect else []), ("options.aspects", listed)):
+    listed = [name.strip() for name in str(parsed.get("aspects") or "").split(",") if name.strip()]
+    for place, names in (("aspect", [options.aspect] if options.aspect else []), ("options.aspects", listed)):
         for name in names:
             if name not in judged:
                 text = _("The selected data has no %(kinds)s of “%(aspect)s”. It has some of: %(judged)s.")
                 refuse(text % {"kinds": nouns, "aspect": name, "judged": ", ".join(judged)}, place)
 
 
-def _options(entry: Entry, profile: str, wishes: TrainingOptions) -> dict[str, Any]:
+def _options(entry: Entry, profile: str, options: TrainingOptions) -> dict[str, Any]:
     from scoring.ml import InvalidOption
 
     names = {option.name for option in entry.train_options}
-    given = dict(wishes.options)
-    for name, value, unsaid in (("encoder", wishes.encoder, ""), ("ratings", wishes.ratings, "raw")):
+    given = dict(options.options)
+    for name, value, unsaid in (("encoder", options.encoder, ""), ("ratings", options.ratings, "raw")):
         if not value:
             continue
         if name in names:
             given[name] = value
         elif value != unsaid:
             text = _("%(name)s has no option “%(option)s”.") % {"name": entry.name, "option": name}
-            raise BadInput(text, faults=[Fault(text, field=name)])
+            raise BadInput.of_field(name, text)
     try:
         return entry.parse_train_options(profile, given)
     except InvalidOption as error:
@@ -271,18 +276,18 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
         return
     if not SLUG.fullmatch(name):
         text = _("Use lower-case letters, digits and hyphens, at most 80 characters.")
-        raise BadInput(text, faults=[Fault(text, field="name")])
+        raise BadInput.of_field("name", text)
     used = {entry.name for entry in entries()} | RESERVED
     if under_way and name in under_way:
         text = _("Run %(run)s is creating an evaluator named “%(name)s”: choose another name, or cancel that run.")
         text %= {"run": under_way[name].pk, "name": name}
-        raise Conflict(text, faults=[Fault(text, field="name")])
+        raise Conflict.of_field("name", text)
     if name in used:
         text = _("The name “%(name)s” is reserved by evalapp: choose another.") % {"name": name}
-        raise Conflict(text, faults=[Fault(text, field="name")])
+        raise Conflict.of_field("name", text)
     if Evaluator.objects.filter(project=project, slug=name).exists():
         text = _("The name “%(name)s” is taken: choose another, or delete that evaluator first.") % {"name": name}
-        raise Conflict(text, faults=[Fault(text, field="name")])
+        raise Conflict.of_field("name", text)
 
 
 def pending_names(project: Project) -> dict[str, Run]:
@@ -408,7 +413,9 @@ def remove_artefacts(*, project: Project) -> None:
     """Remove the files of a deleted project: trained evaluators and work folders of unfinished runs."""
     root = Path(settings.ARTEFACTS_DIR)
     shutil.rmtree(root / str(project.pk), ignore_errors=True)
-    for number in Run.objects.filter(project=project, kind__in=["train", "annotate"]).values_list("pk", flat=True):
+    for number in Run.objects.filter(project=project, kind__in=["train", "select-references"]).values_list(
+        "pk", flat=True
+    ):
         shutil.rmtree(root / "work" / str(number), ignore_errors=True)
     for params in Run.objects.filter(project=project, kind="artefact").values_list("params", flat=True):
         if name := params.get("incoming"):

@@ -25,7 +25,7 @@ from scoring.forms.fields import list_reference_sets
 
 from ..models import Evaluator
 from ..selectors.score_sets import current_sets
-from ..services.combining import METHODS, CombineWishes, combine_again, start_combination
+from ..services.combining import METHODS, CombineOptions, combine_again, start_combination
 
 
 class CombineForm(forms.Form):
@@ -76,9 +76,9 @@ class CombineForm(forms.Form):
         if len(choices["references"]) < 2:
             del self.fields["references"]
 
-    def wishes(self) -> CombineWishes:
+    def as_options(self) -> CombineOptions:
         given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
-        return CombineWishes(**{**given, "parts": tuple(given["parts"])})
+        return CombineOptions(**{**given, "parts": tuple(given["parts"])})
 
 
 def combinable(project: Project) -> list[Any]:
@@ -95,7 +95,7 @@ def combine(request: HttpRequest, slug: str) -> HttpResponse:
     form = CombineForm(request.POST or None, project=project, initial={"parts": request.GET.getlist("part")})
     if request.method == "POST" and form.is_valid():
         try:
-            run = start_combination(project=project, user=request.user, wishes=form.wishes())
+            run = start_combination(project=project, user=request.user, options=form.as_options())
         except EvalappError as error:
             for fault in error.faults or [Fault(error.detail)]:
                 form.add_error(fault.field if fault.field in form.fields else None, fault.message)

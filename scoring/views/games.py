@@ -28,7 +28,7 @@ def play(request: HttpRequest, slug: str) -> HttpResponse:
     form = GamesForm(request.POST)
     if form.is_valid():
         try:
-            run = start_games(project=project, user=request.user, wishes=form.wishes)
+            run = start_games(project=project, user=request.user, options=form.as_options())
         except EvalappError as error:
             form.add_error(None, error.detail)
         else:

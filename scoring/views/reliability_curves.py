@@ -22,7 +22,7 @@ from scoring.forms.fields import list_reference_sets
 
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import list_trained, ream_under_way
-from ..services.reliability_curves import CurveWishes, start_curves
+from ..services.reliability_curves import CurveOptions, start_curves
 
 
 class CurvesForm(forms.Form):
@@ -61,7 +61,7 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
     if request.method == "POST" and form.is_valid():
         given = {name: value for name, value in form.cleaned_data.items() if value not in ("", None)}
         try:
-            run = start_curves(project=project, user=request.user, wishes=CurveWishes(**given))
+            run = start_curves(project=project, user=request.user, options=CurveOptions(**given))
         except EvalappError as error:
             form.add_error(None, error.detail)
         else:

@@ -20,7 +20,7 @@ from evalapp.common.pages import page
 
 from ..selectors.robustness import latest_reports, reportable, reports_under_way
 from ..selectors.written_kinds import KINDS, SAMPLE, find_sources
-from ..services.robustness import MOST_ITEMS, RobustnessWishes, start_robustness
+from ..services.robustness import MOST_ITEMS, RobustnessOptions, start_robustness
 
 #: Column heads of the kinds.
 HEADS = {
@@ -56,7 +56,7 @@ def robustness(request: HttpRequest, slug: str) -> HttpResponse:
     form = RobustnessForm(request.POST or None, initial=wished, names=reportable(project), has_wrong=sources.has_wrong)
     if request.method == "POST" and form.is_valid():
         try:
-            run = start_robustness(project=project, user=request.user, wishes=RobustnessWishes(**form.cleaned_data))
+            run = start_robustness(project=project, user=request.user, options=RobustnessOptions(**form.cleaned_data))
         except EvalappError as error:
             form.add_error(None, error.detail)
         else:

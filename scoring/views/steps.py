@@ -25,8 +25,8 @@ from scoring.forms.fields import list_reference_sets
 from ..selectors.leaderboards import compute_stamp, parse_query
 from ..selectors.selecting import group_by_kind, has_choices, latest_selection, selections_under_way
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
+from ..services.checkpoint_selection import RUNS, SelectionOptions, start_selection
 from ..services.leaderboards import Answer, answer_leaderboard
-from ..services.selecting import RUNS, SelectionWishes, start_selection
 
 
 def make_panel_query(project: Project, given: Any, panel: str) -> SystemsQuery:
@@ -101,11 +101,11 @@ def choose(request: HttpRequest, slug: str) -> HttpResponse:
     """Queue a selection report; the page of checkpoints shows it when it is finished."""
     project = get_project(user=request.user, slug=slug, need="write")
     given = request.POST
-    options = SelectionWishes(
+    options = SelectionOptions(
         given.get("aspect", ""), given.getlist("by"), references=given.get("references") or ORIGINAL
     )
     try:
-        run = start_selection(project=project, user=request.user, wishes=options)
+        run = start_selection(project=project, user=request.user, options=options)
     except EvalappError as error:
         messages.error(request, error.detail)
         return redirect("scoring:steps", project.slug)

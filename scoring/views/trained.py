@@ -54,7 +54,7 @@ def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         form = TrainForm(request.POST, project=project, entry=entry)
         if form.is_valid():
             try:
-                return _to_check(start_check(project=project, user=request.user, wishes=form.wishes()), name)
+                return _to_check(start_check(project=project, user=request.user, options=form.as_options()), name)
             except EvalappError as error:
                 add_faults(form, error)
         return _train_page(request, project, entry, form)
@@ -125,8 +125,8 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     if not form.is_valid():
         return _train_page(request, project, entry, form)
     try:
-        if data is request.POST and not matches_check(project, check, form.wishes()):
-            again = start_check(project=project, user=request.user, wishes=form.wishes())
+        if data is request.POST and not matches_check(project, check, form.as_options()):
+            again = start_check(project=project, user=request.user, options=form.as_options())
             messages.warning(request, _("The options changed after the check, so they are checked first."))
             return _to_check(again, name)
         run = start_checked(project=project, user=request.user, check=check)

@@ -17,8 +17,16 @@ TEXT = "I would love to, but the rain starts at noon."
 PAIR = {"context": ["Any plans for the weekend?"], "references": ["Maybe the lake trail."]}
 #: A body for each kind of run, for a project with a trained `judge` (ream) and `compare` (comparative).
 RUNS: dict[str, dict[str, Any]] = {
-    "annotate": {"evaluator": "judge", "into": "better", "candidates": "corpus:talk", "max": 6, "controls": True},
-    "annotate-preview": {"evaluator": "judge", "candidates": "outputs"},
+    "annotate": {"evaluator": "judge", "into": "better"},
+    "annotate-preview": {"evaluator": "judge"},
+    "select-references": {
+        "evaluator": "judge",
+        "into": "better",
+        "candidates": "corpus:talk",
+        "max": 6,
+        "controls": True,
+    },
+    "preview-references": {"evaluator": "judge", "candidates": "outputs"},
     "combine": {"parts": ["length", "random"], "name": "both"},
     "export": {"format": "parquet", "raters": "pseudonyms"},
     "games": {"evaluator": "compare", "systems": "machine", "items": 100},

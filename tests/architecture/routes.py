@@ -235,6 +235,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:reference-sets-compare": [R("read")],
     "scoring:reference-sets-merge": [R("write"), R("write", "post")],
     "scoring:annotate": [R("write"), R("write", "post")],
+    "scoring:select-references": [R("write"), R("write", "post")],
     "scoring:enhanced": [R("read")],
     "scoring:enhanced-file": [R("read", ending="csv")],
     "scoring:writing-gold": [R("read", pk="writing campaign")],

@@ -21,9 +21,6 @@ NOT_CONVERTED: tuple[str, ...] = (
     "annotation/selectors/",
     "annotation/services/",
     "annotation/views/",
-    "scoring/models/",
-    "scoring/pipelines/",
-    "scoring/services/",
 )
 #: Parts of paths with texts for operators and programmers: commands, servers, the client, settings, migrations.
 EXEMPT = ("management", "migrations", "ops", "client", "settings", "demo", "stats", "backup", "commands.py")
@@ -86,7 +83,7 @@ def list_shown(call: ast.Call, errors: set[str]) -> list[ast.expr]:
         return call.args[:1]
     if owner == "messages" and name in FLASH:
         return call.args[1:2]
-    if name == "add_error":
+    if name in ("add_error", "of_field"):
         return call.args[1:2]
     if owner == "forms":
         return [keyword.value for keyword in call.keywords if keyword.arg in FIELD_TEXTS]
@@ -146,6 +143,7 @@ def test_converted_places_leave_the_list(findings: dict[str, list[int]], place: 
     [
         ('raise Conflict("It is taken.")', [1]),
         ('raise Conflict(f"{name} is taken.")', [1]),
+        ('raise Conflict.of_field("name", "It is taken.")', [1]),
         ('raise Conflict(_("It is taken."))', []),
         ('raise Conflict(_("%(name)s is taken.") % {"name": name})', []),
         ('def f():\n    text = "It is taken."\n    raise Conflict(text, faults=[])', [3]),

@@ -20,8 +20,8 @@ from evalapp.common.params import read_params
 RUNS = "/api/v1/projects/{slug}/runs/"
 #: The kinds of run that `POST projects/{slug}/runs/` starts.
 KINDS = {
-    "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "plan", "reliability",
-    "robustness", "score", "selection", "train",
+    "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "plan", "preview-references",
+    "reliability", "robustness", "score", "select-references", "selection", "train",
 }  # fmt: skip
 
 

@@ -46,9 +46,9 @@ from scoring.boards.systems.games import Met, systems_by_games
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import CurvePoint
 from scoring.selectors.game_texts import compare_with_people
-from scoring.services.annotating import NewSet, store_reference_sets
-from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.leaderboards import get_leaderboard
+from scoring.services.reference_selection import NewSet, store_reference_sets
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast
@@ -301,8 +301,8 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
     world.add(cast.researcher, "scoring:scores-delete", slug, "token-f1")
     world.add(cast.researcher, "scoring:train", slug, "comparative")
-    options = CombineWishes(("random", "length"), method="stacked", name="both")
-    combined = execute_run(start_combination(project=cast.project, wishes=options, send=False).pk)
+    options = CombineOptions(("random", "length"), method="stacked", name="both")
+    combined = execute_run(start_combination(project=cast.project, options=options, send=False).pk)
     assert combined is not None
     assert combined.state == "succeeded", combined.error
     world.add(cast.researcher, "scoring:evaluator", slug, "both")
@@ -404,7 +404,7 @@ def _add_references(world: World) -> None:
     gained = {"gain": 0.06, "after": 0.37, "evaluator": "judge", "source": {"kind": "withheld"}}
     counts = {"items": 1, "n_references": 2, "added": 1, "looked_at": 1, "mean_before": 0.31, "mean_after": 0.37}
     meta = {
-        "kind": "annotate", "evaluator": "judge", "metrics": ["bleu-star"], "signatures": ["ream|seed:13"], "max": 10,
+        "kind": "selected", "evaluator": "judge", "metrics": ["bleu-star"], "signatures": ["ream|seed:13"], "max": 10,
         "references": "original", "start": "one", "candidates": "withheld", "counts": counts, "notes": ["A remark."],
     }  # fmt: skip
     chosen = [(item.pk, 0, "The first answer.", {}), (item.pk, 1, "Another answer.", gained)]
@@ -426,7 +426,7 @@ def _add_references(world: World) -> None:
         attempt=1, input_hash="r" * 64, finished_at=timezone.now(), params={}, result=result,
         created_by=cast.researcher,
     )  # fmt: skip
-    for name in ("reference-sets", "annotate", "reference-sets-merge", "enhanced", "reliability-curves"):
+    for name in ("reference-sets", "select-references", "reference-sets-merge", "enhanced", "reliability-curves"):
         world.add(cast.researcher, f"scoring:{name}", slug)
     world.add(cast.researcher, "scoring:reference-sets-compare", slug, query="?first=chosen&second=original")
     for name in ("chosen", "original"):

@@ -18,9 +18,9 @@ from annotation.services.exports import delete_export, request_export
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
-from scoring.models import AnnotationTrace, Evaluator, Score, ScoreSet
+from scoring.models import Evaluator, Score, ScoreSet, SelectionTrace
 from scoring.selectors.inputs import ITEMS_PER_CHUNK
-from scoring.services.annotating import AnnotateWishes, start_annotation
+from scoring.services.reference_selection import ReferenceSelection, start_reference_selection
 from scoring.services.reference_sets import delete_set
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import TrainingOptions, delete_evaluator, start_training
@@ -239,7 +239,7 @@ class TrainCase(JobCase):
             "toy", name="learned", folds=1, encoder=self.encoder,
             options={"epochs": 6 if self.long else 2, "learning_rate": 0.001},
         )  # fmt: skip
-        return start_training(project=self.project, wishes=options, any_encoder=True)
+        return start_training(project=self.project, options=options, any_encoder=True)
 
     def result(self, run: Run) -> Result:
         (row,) = Evaluator.objects.filter(project=self.project, kind=Evaluator.Kind.TRAINED)
@@ -267,7 +267,7 @@ class TrainCase(JobCase):
 class AnnotateCase(JobCase):
     """Selects references from withheld ones by `ream` with a random encoder."""
 
-    kind = "annotate"
+    kind = "select-references"
     sizes = (30, 60)
 
     def prepare(self) -> None:
@@ -283,8 +283,8 @@ class AnnotateCase(JobCase):
             )
 
     def begin(self) -> Run:
-        options = AnnotateWishes(evaluator="judge", into="chosen", controls=True)
-        return start_annotation(project=self.project, wishes=options)
+        options = ReferenceSelection(evaluator="judge", into="chosen", controls=True)
+        return start_reference_selection(project=self.project, options=options)
 
     def result(self, run: Run) -> Result:
         names = ("chosen", "chosen-raw", "chosen-random")
@@ -296,7 +296,7 @@ class AnnotateCase(JobCase):
                 name: digest(rows.filter(set__name=name).values_list("item__key", "position", "text", "meta"))
                 for name in names
             },
-            "traces": digest(AnnotationTrace.objects.filter(set=chosen).values_list(*fields)),
+            "traces": digest(SelectionTrace.objects.filter(set=chosen).values_list(*fields)),
             "sets": sorted(self.project.reference_sets.values_list("name", flat=True)),
             "counts": chosen.meta["counts"],
         }

@@ -198,7 +198,7 @@ def test_training_without_disk_space_reports_it_and_continues_later(cast, disk, 
     put_toy_into_catalogue(monkeypatch)
     fill_with_ratings(cast.project)
     options = TrainingOptions("toy", options={"frozen": True, "epochs": 2}, folds=1)
-    run = start_training(project=cast.project, wishes=options, send=False, any_encoder=True)
+    run = start_training(project=cast.project, options=options, send=False, any_encoder=True)
     empty_log()
     disk.fill(left=40_000)
     failed = execute_run(run.pk)

@@ -37,7 +37,8 @@ def is_frozen(pid: int) -> bool:
 
 WORST = [(point, 1) for point in POINTS if not point.startswith("any")]
 WORST = [
-    (point, {"score: a chunk is stored": 2, "annotate: a line is half written": 20}.get(point, n)) for point, n in WORST
+    (point, {"score: a chunk is stored": 2, "select-references: a line is half written": 20}.get(point, n))
+    for point, n in WORST
 ]
 
 
@@ -57,7 +58,7 @@ def test_run_killed_at_the_worst_point_has_the_same_result(installation, point, 
 
 
 @on_databases("sqlite")
-@pytest.mark.parametrize("kind", ["import", "faulty", "score", "train", "annotate", "export"])
+@pytest.mark.parametrize("kind", ["import", "faulty", "score", "train", "select-references", "export"])
 def test_run_killed_before_recording_its_end_has_the_same_result(installation, kind):
     case, expected, _ = installation.run_undisturbed(kind)
     installation.die_at("any: the end is not written")
@@ -73,7 +74,7 @@ def test_run_killed_before_recording_its_end_has_the_same_result(installation, k
 
 FROZEN = {
     "import": "import: rows are checked", "score": "score: a chunk is stored", "train": "train: a phase is over",
-    "annotate": "annotate: all is in the tables", "export": "export: the archive is half written",
+    "select-references": "select-references: all is in the tables", "export": "export: the archive is half written",
 }  # fmt: skip
 
 
@@ -111,7 +112,8 @@ def test_frozen_worker_presumed_dead_changes_nothing_when_it_continues(installat
 
 @on_databases("sqlite")
 @pytest.mark.parametrize(
-    "point", ["import: all is in the tables", "export: the archive is half written", "annotate: half is in the tables"]
+    "point",
+    ["import: all is in the tables", "export: the archive is half written", "select-references: half is in the tables"],
 )
 def test_run_lost_three_times_fails_with_the_reason_and_can_be_retried(installation, point):
     case, expected, _ = installation.run_undisturbed(point.partition(":")[0])

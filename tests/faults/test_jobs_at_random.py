@@ -18,7 +18,7 @@ installation = job_installation.installation
 
 KILLS = int(os.environ.get("SOAK_KILLS", "4"))
 SEED = os.environ.get("SOAK_SEED", "13")
-RANDOM_KINDS = ("import", "score", "train", "annotate", "export")
+RANDOM_KINDS = ("import", "score", "train", "select-references", "export")
 
 
 @on_databases(*(("postgres", "sqlite") if "SOAK_KILLS" in os.environ else ("postgres",)))

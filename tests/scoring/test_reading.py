@@ -39,8 +39,8 @@ def test_every_entry_point_warns_before_scoring(project, cast, client):
     )
     api = APIClient()
     api.force_authenticate(cast.researcher)
-    wishes = {"kind": "score", "evaluator": "bertscore"}
-    answer = api.post("/api/v1/projects/alpha/runs/", wishes, format="json")
+    options = {"kind": "score", "evaluator": "bertscore"}
+    answer = api.post("/api/v1/projects/alpha/runs/", options, format="json")
     assert answer.status_code == 202
     assert SAID in str(answer.json()["log"])
 

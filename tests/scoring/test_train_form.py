@@ -27,7 +27,7 @@ def test_option_set_by_a_profile_may_be_none(cast):
         def params(value, entry=entry, option=option, plain=plain):
             form = TrainForm({**plain, f"option_{option}": value}, project=cast.project, entry=entry)
             assert form.is_valid(), form.errors
-            return plan_params(cast.project, form.wishes())
+            return plan_params(cast.project, form.as_options())
 
         assert params("none")["options"][option] is None
         assert params("7")["options"][option] == 7
@@ -47,7 +47,7 @@ def test_training_without_judgements_needs_no_aspect(cast):
     asked = {"profile": "recommended", "folds": 2, "seed": 13, "name": ""}
     form = TrainForm(asked, project=cast.project, entry=entry)
     assert form.is_valid(), form.errors
-    assert plan_params(cast.project, form.wishes())["aspect"] == ""
+    assert plan_params(cast.project, form.as_options())["aspect"] == ""
     assert not TrainForm(asked, project=cast.project, entry=get_entry("ream")).is_valid()
     make_ratings(cast.project, [])
     assert "no aspect has judgements yet" in str(TrainForm(project=cast.project, entry=entry)["aspect"])
@@ -80,9 +80,9 @@ def test_aspect_is_offered_only_with_usable_judgements(judged):
     assert offered(judged, "shared-bert", "aspects") == ["quality", "fluency"]
 
 
-def list_errors(project, name, **wishes):
+def list_errors(project, name, **options):
     with pytest.raises(BadInput) as refused:
-        plan_params(project, TrainingOptions(name, **wishes))
+        plan_params(project, TrainingOptions(name, **options))
     return {fault.field: fault.message for fault in refused.value.faults}
 
 
@@ -150,11 +150,11 @@ def test_jointly_learned_aspects_are_checkboxes(judged):
     assert {"aspect", "option_aspects"}.isdisjoint(TrainForm(project=judged, entry=entry).fields)
     form = TrainForm({**ASKED, "aspects": ["quality", "fluency"]}, project=judged, entry=entry)
     assert form.is_valid(), form.errors
-    params = plan_params(judged, form.wishes())
+    params = plan_params(judged, form.as_options())
     assert (params["aspect"], params["options"]["aspects"]) == ("", "quality,fluency")
     again = TrainForm(data_from(initial_from(entry, {**params, "name": ""})), project=judged, entry=entry)
     assert again.is_valid(), again.errors
-    assert plan_params(judged, again.wishes()) == params
+    assert plan_params(judged, again.as_options()) == params
 
 
 def test_only_relevant_fields_are_offered(judged):
@@ -213,10 +213,10 @@ def test_name_field_describes_valid_names(judged):
 
 
 def test_checked_options_are_shown_in_words(judged):
-    wishes = TrainingOptions(
+    options = TrainingOptions(
         "ream", aspect="quality", folds=5, systems=("sys-a",), options={"sizes": "1,3", "patience": None}
     )
-    assert describe_params(get_entry("ream"), {**plan_params(judged, wishes), "name": "mine"}) == [
+    assert describe_params(get_entry("ream"), {**plan_params(judged, options), "name": "mine"}) == [
         ("Profile", "recommended"), ("Aspect", "quality"), ("Folds", "5"), ("Seed", "13"), ("Name", "mine"),
         ("Apply after training", "no"), ("Systems", "sys-a"), ("sizes", "1,3"), ("patience", "none"),
     ]  # fmt: skip

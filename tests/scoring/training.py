@@ -37,11 +37,11 @@ def fill(project: Project, n: int = 12) -> None:
     make_ratings(project, outputs)
 
 
-def train(project: Project, evaluator: str = "toy", **wishes: Any) -> Evaluator:
+def train(project: Project, evaluator: str = "toy", **more: Any) -> Evaluator:
     """Trains synchronously, with a frozen encoder to be fast."""
-    options = {"frozen": True, "epochs": 2, **wishes.pop("options", {})}
-    asked = TrainingOptions(evaluator, options=options, **wishes)
-    run = execute_run(start_training(project=project, wishes=asked, send=False, any_encoder=True).pk)
+    options = {"frozen": True, "epochs": 2, **more.pop("options", {})}
+    asked = TrainingOptions(evaluator, options=options, **more)
+    run = execute_run(start_training(project=project, options=asked, send=False, any_encoder=True).pk)
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error
     return Evaluator.objects.get(project=project, slug=run.result["evaluator"])

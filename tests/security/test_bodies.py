@@ -340,7 +340,7 @@ def test_server_connects_to_no_address_from_input(rita, cast, listener, settings
         bodies: list[tuple[str, dict[str, Any]]] = [
             ("runs/", {"kind": "score", "evaluator": "bertscore", "options": {"encoder": url}}),
             ("runs/", {"kind": "train", "evaluator": "maude", "encoder": url}),
-            ("runs/", {"kind": "annotate", "evaluator": url, "into": "x", "candidates": f"corpus:{url}"}),
+            ("runs/", {"kind": "select-references", "evaluator": url, "into": "x", "candidates": f"corpus:{url}"}),
             ("exports/", {"format": "jsonl", "webhook": url, "url": url}),
             ("corpora/", {"name": "c", "source": url, "url": url}),
             ("campaigns/", {"name": "C", "kind": "likert", "aspects": [{"name": "q"}], "guidelines": f"![x]({url})"}),

@@ -38,7 +38,9 @@ def run_list(request: HttpRequest, slug: str) -> HttpResponse:
         "unserved": sorted(queues - list_served_queues()) if queues else [],
         "unsent": any(run.is_unsent for run in runs.rows),
         "states": Run.State.choices,
-        "kinds": sorted(((job.kind, job.name) for job in all_jobs()), key=lambda pair: pair[1].lower()),
+        "kinds": sorted(
+            ((job.kind, job.name) for job in all_jobs() if not job.is_former), key=lambda pair: pair[1].lower()
+        ),
         "state": state,
         "kind": kind,
     }

@@ -1,4 +1,4 @@
-"""`combine`: several evaluators as one, with a name and a row of its own."""
+"""`combine`: combine several evaluators into one with a name and a row of its own."""
 
 from __future__ import annotations
 
@@ -6,53 +6,32 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from annotation.models.data import ORIGINAL
-from evalapp.common import commands
+from evalapp.common.commands import find_project
 from evalapp.common.models import Run
-from scoring.boards.choices import RATINGS
+from evalapp.common.run_commands import RunCommand, add_options, read_options
 from scoring.boards.render.console import as_lines
-from scoring.management.following import add_where, see_through
-from scoring.services.combining import METHODS, CombineWishes, start_combination
+from scoring.services.combining import CombineOptions, start_combination
 
 
-class Command(commands.Command):
-    help = "Combine several evaluators into one: the mean of their z-scores, or weights learned from people's ratings."
+class Command(RunCommand):
+    help = "Combine several evaluators into one: the mean of their z-scores, or weights learned from human ratings."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
         parser.add_argument("parts", nargs="+", metavar="EVALUATOR", help="two or more evaluators that have scores")
-        parser.add_argument("--method", default="mean-z", choices=list(METHODS))
-        parser.add_argument("--name", default="", metavar="NAME", help="default: combined-1, combined-2 and so on")
-        parser.add_argument(
-            "--aspect", default="", metavar="A", help="stacked: the ratings it learns from (default: the first rated)"
-        )
-        parser.add_argument("--references", default=ORIGINAL, metavar="SET", help="the scores against this set")
-        parser.add_argument("--ratings", default="raw", choices=list(RATINGS), help="stacked: ratings as given or not")
-        parser.add_argument("--filter", default="", metavar="NAME", help="stacked: without the raters of this filter")
-        parser.add_argument(
-            "--share", type=float, default=0.5, metavar="X",
-            help="stacked: which share of the groups it learns from; it is judged on the others",
-        )  # fmt: skip
-        parser.add_argument("--seed", type=int, default=13, metavar="N")
-        add_where(parser)
+        add_options(parser, CombineOptions, skip=("parts",))
+        self.add_run_arguments(parser)
 
-    def work(self, **options: Any) -> dict[str, Any]:
-        given = {name: options[name] for name in CombineWishes.__dataclass_fields__}
-        run = start_combination(
-            project=commands.find_project(options["slug"]),
-            wishes=CombineWishes(**{**given, "parts": tuple(options["parts"])}),
-            send=not options["here"],
+    def start(self, *, send: bool, **options: Any) -> Run:
+        return start_combination(
+            project=find_project(options["slug"]), options=read_options(CombineOptions, options), send=send
         )
-        return see_through(run, options, self.say)
 
-    def show(self, found: dict[str, Any]) -> None:
-        if found["state"] in Run.ACTIVE:
-            self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
-            return
+    def show_result(self, result: dict[str, Any]) -> None:
+        seen = f", {result['in_training']:,} in groups it learned from" if result["in_training"] else ""
         self.stdout.write(
-            f"{found['evaluator']}: {found['outputs']:,} outputs scored, {found['undefined']:,} undefined"
-            + (f", {found['in_training']:,} of groups it learned from." if found["in_training"] else ".")
+            f"{result['evaluator']}: {result['outputs']:,} outputs scored, {result['undefined']:,} undefined{seen}."
         )
-        rows = [[part["evaluator"], f"{part['weight']:.4f}"] for part in found["parts"]]
+        rows = [[part["evaluator"], f"{part['weight']:.4f}"] for part in result["parts"]]
         self.stdout.write("\n".join(as_lines(["part", "weight"], rows)))
-        self.stdout.write(found["signature"])
+        self.stdout.write(result["signature"])

@@ -1,4 +1,4 @@
-"""`evaluators`: what can be applied or trained: name, kind, what it needs, its options."""
+"""`evaluators`: list the evaluators with kind, needs, profiles and options."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class Command(commands.Command):
     def work(self, **options: Any) -> dict[str, Any]:
         return {"evaluators": [entry_as_dict(entry) for entry in entries()]}
 
-    def show(self, found: dict[str, Any]) -> None:
-        for entry in found["evaluators"]:
+    def show(self, result: dict[str, Any]) -> None:
+        for entry in result["evaluators"]:
             needs = f" Needs {', '.join(entry['needs'])}." if entry["needs"] else ""
             self.stdout.write(f"{entry['name']:<20} {entry['kind']:<9} {entry['summary']}{needs}")
             if entry["learns"]:
                 learns = ", ".join(entry["train_needs"]) or "texts"
                 self.stdout.write(f"{'':<20}   learns from {learns}; profiles: {', '.join(entry['profiles'])}")
-                self._options("train", entry["train_options"])
-            self._options("score" if entry["learns"] else "", entry["options"])
+                self._list_options("train", entry["train_options"])
+            self._list_options("score" if entry["learns"] else "", entry["options"])
 
-    def _options(self, of: str, options: list[dict[str, Any]]) -> None:
+    def _list_options(self, command: str, options: list[dict[str, Any]]) -> None:
         for option in options:
             choices = f" ({', '.join(option['choices'])})" if option["choices"] else ""
-            name = f"{of} --set {option['name']}" if of else option["name"]
+            name = f"{command} --set {option['name']}" if command else option["name"]
             self.stdout.write(f"{'':<20}   {name}={option['default']}  {option['help']}{choices}")

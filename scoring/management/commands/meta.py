@@ -1,4 +1,4 @@
-"""`meta`: the leaderboard of evaluators: how well each follows people's ratings or comparisons."""
+"""`meta`: the leaderboard of evaluators by agreement with human judgements."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
+from evalapp.accounts.models import Project
 from evalapp.common import commands
+from scoring.boards.base import Query
 from scoring.boards.choices import (
     COMPARED,
     EARLIER,
@@ -21,18 +23,17 @@ from scoring.boards.choices import (
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.references.query import EnhancedQuery
 from scoring.boards.registry import list_flagged
-from scoring.boards.render.console import as_text
+from scoring.management.board_command import BoardCommand
 from scoring.selectors.leaderboards import parse_query
-from scoring.services.leaderboards import get_leaderboard
 
 
-class Command(commands.Command):
-    help = "Leaderboard of evaluators: correlation with people's ratings or comparisons, with intervals."
+class Command(BoardCommand):
+    help = "Leaderboard of evaluators: correlation with human ratings or comparisons, with intervals."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
-        parser.add_argument("--level", choices=list(LEVELS), help="default: segment; of comparisons system")
+        parser.add_argument("--level", choices=list(LEVELS), help="default: segment; for comparisons system")
         parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
         parser.add_argument(
             "--undefined", default="drop", choices=list(UNDEFINED),
@@ -46,17 +47,17 @@ class Command(commands.Command):
         )  # fmt: skip
         parser.add_argument(
             "--people", choices=list(PEOPLE),
-            help="what evaluators are compared with: ratings, or the systems' values that comparisons give (default: "
-            "ratings, where there are only comparisons win rate)",
+            help="the human judgements: ratings, or systems' values from comparisons (default: ratings; win rate if "
+            "there are only comparisons)",
         )  # fmt: skip
         parser.add_argument(
             "--evaluators", default=[], nargs="+", metavar="EVALUATOR",
-            help="compare only these: no other makes a row, is tested or leaves out what it learned from, sentinels no "
-            "less than others (default: all)",
+            help="compare only these: others, including sentinels, are neither shown nor tested, and their training "
+            "data are not left out (default: all)",
         )  # fmt: skip
         parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
         parser.add_argument(
-            "--coefficient", default="pearson", choices=list(COMPARED), help="what evaluators are tested and ordered by"
+            "--coefficient", default="pearson", choices=list(COMPARED), help="the coefficient for tests and order"
         )
         parser.add_argument(
             "--test", default="permutation", choices=list(TESTS),
@@ -72,22 +73,14 @@ class Command(commands.Command):
                 value = {"nargs": "?", "const": "", "metavar": board.query.flag_value.upper()}
             boards.add_argument(f"--{board.kind}", default=None, help=board.query.flag_help, **value)
 
-    def work(self, **options: Any) -> dict[str, Any]:
-        project = commands.find_project(options["slug"])
+    def make_query(self, project: Project, options: dict[str, Any]) -> Query:
         for board in list_flagged():
             if (value := options[board.kind]) is not None:
-                given = {**options, "references": options["references"][0]}
-                given |= {board.query.flag_value: value} if board.query.flag_value else {}
-                query = parse_query(board.query, given, project)
-                stored = get_leaderboard(project=project, query=query)
-                return {**stored.table, "computed_at": stored.computed_at.isoformat()}
+                values = {**options, "references": options["references"][0]}
+                values |= {board.query.flag_value: value} if board.query.flag_value else {}
+                return parse_query(board.query, values, project)
         several = len(options["references"]) > 1
         if several and options["people"] not in (None, "ratings"):
-            raise commands.WrongUsage("One reference set at a time with --people: name one after --references.")
+            raise commands.WrongUsage("--people allows only one reference set after --references.")
         options["references"] = ",".join(options["references"])
-        query = parse_query(EnhancedQuery if several else EvaluatorsQuery, options, project)
-        board = get_leaderboard(project=project, query=query)
-        return {**board.table, "computed_at": board.computed_at.isoformat()}
-
-    def show(self, found: dict[str, Any]) -> None:
-        self.stdout.write(as_text(found))
+        return parse_query(EnhancedQuery if several else EvaluatorsQuery, options, project)

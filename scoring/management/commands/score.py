@@ -6,50 +6,42 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from evalapp.common import commands
+from evalapp.common.commands import find_project
 from evalapp.common.models import Run
-from scoring.management.following import add_set, add_where, see_through
-from scoring.services.scores import apply_evaluator
+from evalapp.common.run_commands import RunCommand, add_options
+from scoring.services.scores import ScoringOptions, apply_evaluator
 
 
-class Command(commands.Command):
+class Command(RunCommand):
     help = "Apply an evaluator to every output not yet scored with the same signature."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or what a training was called")
+        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or of a trained evaluator")
         parser.add_argument("--project", required=True, metavar="SLUG")
-        parser.add_argument("--references", default="original", metavar="SET", help="the reference set")
-        add_set(parser)
-        add_where(parser)
+        add_options(parser, ScoringOptions, skip=("evaluator",))
+        self.add_run_arguments(parser)
 
-    def work(self, **options: Any) -> dict[str, Any]:
+    def start(self, *, send: bool, **options: Any) -> Run:
         run = apply_evaluator(
-            project=commands.find_project(options["project"]),
-            evaluator=options["evaluator"],
-            options=dict(options["settings_given"]),
-            references=options["references"],
-            send=not options["here"],
-            any_encoder=True,
-        )
+            project=find_project(options["project"]), evaluator=options["evaluator"], options=dict(options["options"]),
+            references=options["references"], send=send, any_encoder=True,
+        )  # fmt: skip
         for line in run.log.all() if options["here"] else ():
-            self.say(line.text)  # a warning about the texts; who follows a run is shown all its lines
-        return see_through(run, options, self.say)
+            self.say(line.text)  # a warning about the texts, which following the run would show
+        return run
 
-    def show(self, found: dict[str, Any]) -> None:
-        if found["state"] in Run.ACTIVE:
-            self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
-            return
+    def show_result(self, result: dict[str, Any]) -> None:
         self.stdout.write(
-            f"{found['evaluator']}: {found['scored']:,} outputs scored, {found['kept']:,} unchanged, "
-            f"{found['undefined']:,} undefined, {found['empty']:,} empty, {found['truncated']:,} cut."
+            f"{result['evaluator']}: {result['scored']:,} outputs scored, {result['kept']:,} unchanged, "
+            f"{result['undefined']:,} undefined, {result['empty']:,} empty, {result['truncated']:,} truncated."
         )
-        if found.get("unknown"):
-            self.stdout.write(f"  {found['unknown']:,} have words that the encoder does not know")
-        for reason, count in found.get("why_undefined", {}).items():
+        if result.get("unknown"):
+            self.stdout.write(f"  {result['unknown']:,} have words that the encoder does not know")
+        for reason, count in result.get("why_undefined", {}).items():
             self.stdout.write(f"  {count:,} undefined: {reason}")
-        if found.get("in_training"):
+        if result.get("in_training"):
             self.stdout.write(
-                f"  {found['in_training']:,} are of groups it learned from: marked in all downloads, left out where "
+                f"  {result['in_training']:,} belong to groups it learned from: marked in downloads, left out where "
                 "evaluators are compared"
             )
-        self.stdout.write(found["signature"])
+        self.stdout.write(result["signature"])

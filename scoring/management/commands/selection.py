@@ -1,4 +1,4 @@
-"""`selection`: which checkpoint or variant each evaluator would pick, and what people think of the picks."""
+"""`selection`: the checkpoint or variant that each evaluator selects, and how people judged it."""
 
 from __future__ import annotations
 
@@ -7,68 +7,53 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from annotation.models.data import ORIGINAL
-from evalapp.common import commands
+from evalapp.common.commands import find_project
 from evalapp.common.models import Run
+from evalapp.common.run_commands import RunCommand, add_options, key_value, read_options
 from scoring.boards.render.console import as_lines, interval
-from scoring.management.following import add_where, key_value, see_through
 from scoring.selectors.selecting import group_by_kind
-from scoring.services.selecting import RUNS, SelectionWishes, start_selection
+from scoring.services.checkpoint_selection import SelectionOptions, start_selection
 
 
 def variant(text: str) -> tuple[str, list[str]]:
-    """`name=system,system,...` of a command line."""
-    name, systems = key_value(text)
-    found = [part.strip() for part in systems.split(",") if part.strip()]
-    if len(found) < 2:
-        raise argparse.ArgumentTypeError(f"name two systems at least, not {text!r}")
-    return name, found
+    """Parse `name=system,system,...`."""
+    name, value = key_value(text)
+    systems = [part.strip() for part in value.split(",") if part.strip()]
+    if len(systems) < 2:
+        raise argparse.ArgumentTypeError(f"name at least two systems, not {text!r}")
+    return name, systems
 
 
-class Command(commands.Command):
-    help = "Which checkpoint or variant each evaluator would pick, how often people's best, and their score of it."
+class Command(RunCommand):
+    help = "The checkpoint or variant that each evaluator selects, how often it is people's best, and its human score."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
-        parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
-        parser.add_argument(
-            "--evaluator", action="append", default=[], dest="evaluators", metavar="EVALUATOR",
-            help="may be repeated; default: all that were applied",
-        )  # fmt: skip
         parser.add_argument(
             "--variants", action="append", default=[], type=variant, metavar="NAME=SYSTEM,SYSTEM,...",
-            help="systems that are variants of one; may be repeated; default: what their meta says (variant_of)",
+            help="systems that are variants of one; may be repeated; default: `variant_of` in their meta",
         )  # fmt: skip
-        parser.add_argument("--references", default=ORIGINAL, metavar="SET", help="the reference set")
-        parser.add_argument("--runs", type=int, default=RUNS, metavar="N", help="parts of the items (default 10)")
-        parser.add_argument("--seed", type=int, default=13, metavar="N", help="parts them")
-        add_where(parser)
+        add_options(parser, SelectionOptions, skip=("variants",))
+        self.add_run_arguments(parser)
 
-    def work(self, **options: Any) -> dict[str, Any]:
-        wishes = SelectionWishes(
-            options["aspect"], options["evaluators"], dict(options["variants"]), options["references"],
-            options["runs"], options["seed"],
-        )  # fmt: skip
-        project = commands.find_project(options["slug"])
-        run = start_selection(project=project, wishes=wishes, send=not options["here"])
-        return see_through(run, options, self.say)
+    def start(self, *, send: bool, **options: Any) -> Run:
+        return start_selection(
+            project=find_project(options["slug"]), options=read_options(SelectionOptions, options), send=send
+        )
 
-    def show(self, found: dict[str, Any]) -> None:
-        if found["state"] in Run.ACTIVE:
-            self.stdout.write(f"Run {found['run']} is {found['state']}. Follow it with: manage.py run {found['run']}")
-            return
-        people = "mean rating" if found["judged_by"] == "ratings" else "share of comparisons won"
-        self.stdout.write(f"Choices in {found['project']}, on {found['n_items']:,} items; people: {people}")
-        if found["n_learned"]:
-            self.stdout.write(f"{found['n_learned']:,} items are left out: one of these evaluators learned from them.")
-        if found["simulated"]:
-            self.stdout.write("Simulated judgements are among these figures.")
-        for table in group_by_kind(found):
+    def show_result(self, result: dict[str, Any]) -> None:
+        people = "mean rating" if result["judged_by"] == "ratings" else "share of comparisons won"
+        self.stdout.write(f"Selections in {result['project']}, on {result['n_items']:,} items; people: {people}")
+        if result["n_learned"]:
+            self.stdout.write(f"{result['n_learned']:,} items are left out: one of these evaluators learned from them.")
+        if result["simulated"]:
+            self.stdout.write("These figures include simulated judgements.")
+        for table in group_by_kind(result):
             runs = table["runs"]
             lines = [
                 [row["evaluator"], f"{row['wins']} of {row['runs']}", interval(row["human"])] for row in table["rows"]
             ]
             lines.append(["(people's best)", f"{runs} of {runs}", f"{table['best']:.3f}"])
             lines.append(["(chance level)", f"{table['chance_wins']:.1f} of {runs}", f"{table['chance']:.3f}"])
-            head = [table["kind"], "people's best", f"{found['aspect']} of the picks"]
+            head = [table["kind"], "people's best", f"{result['aspect']} of the selection"]
             self.stdout.write("\n".join(as_lines(head, lines)))

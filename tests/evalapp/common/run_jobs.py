@@ -68,10 +68,10 @@ for kind, function in {
     register(Job(kind, "cpu", f"{HERE}:{function.__name__}", "Only in tests."))
 
 
-def ask(*, project: Any, user: Any, wishes: CountParams) -> Any:
+def ask(*, project: Any, user: Any, options: CountParams) -> Any:
     from evalapp.common.queue import enqueue_run
 
-    params = asdict(wishes)
+    params = asdict(options)
     return enqueue_run(kind="test-asked", project=project, user=user, params=params, title="Asked", send=False)
 
 

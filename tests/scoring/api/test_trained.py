@@ -36,11 +36,11 @@ def client(user) -> APIClient:
 
 def test_training_is_requested_followed_and_shown(toy):
     api = client(toy.researcher)
-    wishes = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "mine"}
-    checked = api.post(f"{BASE}runs/", {"kind": "plan", **wishes}, format="json")
+    options = {"evaluator": "toy", "options": {"frozen": True, "epochs": 2}, "folds": 2, "name": "mine"}
+    checked = api.post(f"{BASE}runs/", {"kind": "plan", **options}, format="json")
     assert checked.status_code == 202, checked.content
     assert execute_run(checked.json()["id"]).result["models"] == 2
-    asked = api.post(f"{BASE}runs/", {"kind": "train", **wishes}, format="json")
+    asked = api.post(f"{BASE}runs/", {"kind": "train", **options}, format="json")
     assert (asked.status_code, asked.json()["queue"]) == (202, "gpu")
     execute_run(asked.json()["id"])
     run = api.get(f"/api/v1/runs/{asked.json()['id']}/").json()

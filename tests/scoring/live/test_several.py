@@ -53,7 +53,7 @@ def test_cancelling_and_a_killed_worker_end_all_processes(house: Installation, p
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     options = {"epochs": 5000, "processes": 2, "train_device": "cpu", "encoder": encoder}
     run = start_training(
-        project=people.project, wishes=TrainingOptions("toy", options=options, folds=1), any_encoder=True
+        project=people.project, options=TrainingOptions("toy", options=options, folds=1), any_encoder=True
     )
     first = sharing(run)
     cancel_run(run=run)

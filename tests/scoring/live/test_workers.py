@@ -54,8 +54,8 @@ def read_state(run: Run) -> str:
 
 
 def ask(project, *, seed: int = 13, **options) -> Run:
-    wishes = TrainingOptions("toy", options=options, folds=1, seed=seed)
-    return start_training(project=project, wishes=wishes, any_encoder=True)
+    asked = TrainingOptions("toy", options=options, folds=1, seed=seed)
+    return start_training(project=project, options=asked, any_encoder=True)
 
 
 def pair(text: str = "It says something more.") -> dict:

@@ -70,7 +70,7 @@ def test_training_data_are_named_with_its_scores(toy, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     evaluator = train(toy.project, folds=1)
     told = call_text("score", evaluator.slug, "--project", "alpha", "--here")
-    assert "22 are of groups it learned from" in told
+    assert "22 belong to groups it learned from" in told
     told = call_text("systems", "alpha", "--by", evaluator.slug)
     assert f"22 scores are on items in the training data of {evaluator.slug}." in told
 
@@ -111,8 +111,8 @@ def test_set_without_references_for_the_outputs_is_refused_at_once(cast):
         (("score", "length", "--project", "beta"), "no project “beta”", 2),
         (("score", "chrf", "--project", "alpha", "--references", "none"), "none", 2),
         (("train", "maud", "--project", "alpha"), "Did you mean maude", 2),
-        (("annotate", "alpha", "--evaluator", "nosuch", "--into", "new"), "nosuch", 2),
-        (("systems", "alpha"), "no ratings of outputs yet", 1),
+        (("select_references", "alpha", "--evaluator", "nosuch", "--into", "new"), "nosuch", 2),
+        (("systems", "alpha"), "Nobody has made ratings", 1),
         (("systems", "alpha", "--by", "length"), "has been applied", 2),
         (("systems", "alpha", "--by", "nosuch"), "nosuch", 2),
         (("meta", "alpha", "--aspect", "nosuch"), "nosuch", 2),
@@ -238,7 +238,7 @@ def test_system_level_metric_has_its_own_value(scored, score):
     assert found["n_clusters"] > 1
     score(scored.project, "distinct-1")
     found = command("systems", "alpha", "--by", "distinct-1")
-    assert all(row["low"] is None and "not made of sums" in row["note"] for row in found["rows"])
+    assert all(row["low"] is None and "not computed from sums" in row["note"] for row in found["rows"])
     rows = {row["evaluator"]: row for row in command("meta", "alpha", "--level", "system")["rows"]}
     assert "held fixed" in rows["bleu-corpus"]["note"]
     assert rows["bleu-corpus"]["pearson"]["n"] == 3

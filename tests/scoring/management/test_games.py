@@ -27,7 +27,7 @@ from scoring.models import Evaluator, Leaderboard, Snapshot
 from scoring.selectors.datasets import build_dataset
 from scoring.selectors.games import LEFT_OUT
 from scoring.selectors.training import artefact_folder
-from scoring.services.games import GamesWishes, start_games
+from scoring.services.games import GamesOptions, start_games
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
@@ -205,7 +205,7 @@ def test_games_use_expected_scores_if_the_evaluator_does(filled, source):
     # Reported before anything is queued.
     runs = Run.objects.count()
     with refused(BadInput, "judge: tie_rule says what a draw counts, and of expected outcomes none is a draw"):
-        start_games(project=filled.project, wishes=GamesWishes(options={"tie_rule": "paper"}))
+        start_games(project=filled.project, options=GamesOptions(options={"tie_rule": "paper"}))
     with refused(BadInput, "give outcome=verdict with it"):
         apply_evaluator(project=filled.project, evaluator="judge", options={"by": "skill", "tie_rule": "paper"})
     with refused(CommandError, "give outcome=verdict with it"):
@@ -231,7 +231,7 @@ def test_checkpoints_play_separately_and_unmatched_ones_are_named(judged):
     Output.objects.create(project=judged.project, item=alone, system=late, text="tea")
     table = play("--items", "3")["table"]
     assert {row["label"] for row in table["rows"]} == {*SYSTEMS, "sys-a @ 10", "sys-a @ 20"}
-    assert "Without an output for these items: late." in table["findings"]
+    assert "Systems without an output for these items: late." in table["findings"]
 
 
 def test_impossible_requests_are_explained(filled, source, score):
@@ -299,13 +299,13 @@ def test_cancelled_games_are_repeated_with_the_same_result(judged, monkeypatch):
         original(self, done, total, unit, phase)
 
     monkeypatch.setattr(RunContext, "progress", stop_at_first)
-    wishes = GamesWishes("judge", seeds=3, items=6)
-    run = execute_run(start_games(project=judged.project, wishes=wishes, send=False).pk)
+    options = GamesOptions("judge", seeds=3, items=6)
+    run = execute_run(start_games(project=judged.project, options=options, send=False).pk)
     assert (run.state, run.result, phases) == ("cancelled", None, ["reading", "loading", "comparing"])
     retry_run(run=run)
     run = execute_run(run.pk)
     assert run.state == "succeeded", run.error
-    assert list(dict.fromkeys(phases)) == ["reading", "loading", "comparing", "playing", "reading what people said"]
+    assert list(dict.fromkeys(phases)) == ["reading", "loading", "comparing", "playing", "reading human judgements"]
     assert (run.done, run.total, run.unit) == (60, 60, "pairs of texts")
     assert play()["table"]["rows"] == run.result["table"]["rows"]
 
@@ -325,8 +325,8 @@ def test_api_requests_and_reads_games(judged):
     missing = api.get(table)
     assert missing.status_code == 400
     assert "manage.py games alpha --by judge" in missing.json()["detail"]
-    wishes = {"kind": "games", "evaluator": "judge", "items": 6, "seeds": 3}
-    asked = api.post("/api/v1/projects/alpha/runs/", wishes, format="json")
+    options = {"kind": "games", "evaluator": "judge", "items": 6, "seeds": 3}
+    asked = api.post("/api/v1/projects/alpha/runs/", options, format="json")
     assert (asked.status_code, asked.json()["queue"]) == (202, "gpu")
     waiting = api.get(table)
     assert (waiting.status_code, waiting.json()["run"]) == (202, asked.json()["id"])
@@ -347,7 +347,7 @@ def test_api_requests_and_reads_games(judged):
     viewer = APIClient()
     viewer.force_authenticate(judged.viewer)
     assert viewer.get(table).status_code == 200
-    assert viewer.post("/api/v1/projects/alpha/runs/", wishes, format="json").status_code == 403
+    assert viewer.post("/api/v1/projects/alpha/runs/", options, format="json").status_code == 403
 
 
 def test_page_requests_and_shows_games(judged, score, client, django_assert_max_num_queries):

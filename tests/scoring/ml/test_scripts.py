@@ -203,12 +203,12 @@ def test_trainings_and_games_count_texts_with_unknown_words(monkeypatch):
     job.entry.needs = ()
     assert describe_unknown_words(job) == []
     monkeypatch.setattr(games, "systems_by_games", lambda *_, **__: {"rows": [1], "extras": {}, "findings": []})
-    monkeypatch.setattr(games, "_met", lambda *_: None)
+    monkeypatch.setattr(games, "_as_columns", lambda *_: None)
     monkeypatch.setattr(games, "compare_with_people", lambda *_: [])
     judge = SimpleNamespace(slug="judge", signature="", tie_rule="half", texts_read=lambda record: (record.text,))
     judge.unknown_tokens = load("bertscore").unknown_tokens
     systems = {"a": [Record(english), Record(thai)], "b": [Record("cat")]}
-    table = games._table(
+    table = games._make_table(
         SimpleNamespace(project=None, progress=lambda *_: None),
         SimpleNamespace(systems="all", items=9, seeds=1, seed=1), judge, judge, None,
         SimpleNamespace(without=[], n_pairs=1, systems=systems),

@@ -213,7 +213,7 @@ def test_mismatched_parts_are_refused_with_their_file(toy):
         assert not incoming_folder(run.params["incoming"]).exists()
         return run.error
 
-    assert "no safetensors file" in refused("model.safetensors", b"\x80\x04pickle")
+    assert "not a safetensors file" in refused("model.safetensors", b"\x80\x04pickle")
     assert "has the entries auto_map" in refused("config.json", {**content("config.json"), "auto_map": {"a": "b.c"}})
     assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
     foreign = {"model_type": "bert", "auto_map": {}}

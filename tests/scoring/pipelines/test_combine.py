@@ -24,14 +24,14 @@ from scoring.boards.matrix.query import MatrixQuery
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.pipelines.combine import _drawn
+from scoring.pipelines.combine import is_drawn
 from scoring.selectors.columns import get_columns_file, load_columns, output_file, read_columns
 from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.score_sets import list_states
 from scoring.services import columns
-from scoring.services.combining import CombineWishes, signature_of, start_combination
+from scoring.services.combining import CombineOptions, make_signature, start_combination
 from scoring.services.leaderboards import compute_leaderboard
-from scoring.services.reliability_curves import CurveWishes, start_curves
+from scoring.services.reliability_curves import CurveOptions, start_curves
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
 from tests.annotation.services.judging_helpers import open_for
@@ -45,7 +45,7 @@ pytestmark = pytest.mark.django_db
 
 
 def combine(project, *parts, **rest):
-    run = execute_run(start_combination(project=project, wishes=CombineWishes(parts, **rest), send=False).pk)
+    run = execute_run(start_combination(project=project, options=CombineOptions(parts, **rest), send=False).pk)
     assert run.state == "succeeded", run.error
     return ScoreSet.objects.select_related("evaluator").get(pk=run.result["score_set"])
 
@@ -72,7 +72,7 @@ def test_stacked_combination_marks_its_training_data_and_can_be_repeated(scored)
     made = combine(scored.project, "length", "token-f1", method="stacked", name="stack")
     record = made.evaluator.record
     seen = set(Score.objects.filter(score_set=made, in_training=True).values_list("output__item__group", flat=True))
-    assert seen == {f"g{k:03d}" for k in range(8) if _drawn(f"g{k:03d}", 13, 0.5)}
+    assert seen == {f"g{k:03d}" for k in range(8) if is_drawn(f"g{k:03d}", 13, 0.5)}
     assert record["n_groups"] == len(seen) == record["n_groups_drawn"]
     weights = [part["weight"] for part in record["parts"]]
     x = np.stack([read_values(scored.project, name) for name in ("length", "token-f1")], axis=1)
@@ -136,44 +136,44 @@ def test_impossible_combinations_are_explained(scored, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
     combine(scored.project, "length", "random", name="pair")
     with pytest.raises(BadInput, match="from 2 to 50"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "length")))
+        start_combination(project=scored.project, options=CombineOptions(("length", "length")))
     with pytest.raises(BadInput, match="score chrf --project alpha"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "chrf")))
+        start_combination(project=scored.project, options=CombineOptions(("length", "chrf")))
     with pytest.raises(BadInput, match="name its parts"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "pair")))
+        start_combination(project=scored.project, options=CombineOptions(("length", "pair")))
     with pytest.raises(Conflict, match="taken"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), name="pair"))
+        start_combination(project=scored.project, options=CombineOptions(("length", "random"), name="pair"))
     with pytest.raises(BadInput, match="share"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), share=1.0))
+        start_combination(project=scored.project, options=CombineOptions(("length", "random"), share=1.0))
     with pytest.raises(BadInput, match="seed must be a whole number from 0"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "random"), seed=-1))
+        start_combination(project=scored.project, options=CombineOptions(("length", "random"), seed=-1))
     make_trained(scored.project, "ream-1", name="ream")
     with pytest.raises(BadInput, match="seed must be a whole number from 0"):
-        start_curves(project=scored.project, wishes=CurveWishes("ream-1", seed=-1), send=False)
+        start_curves(project=scored.project, options=CurveOptions("ream-1", seed=-1), send=False)
 
 
 def test_part_without_any_score_is_refused(scored, score):
     Item.objects.filter(project=scored.project).update(context=[], source=None)
     assert score(scored.project, "overlap").result["undefined"] == 24
     with pytest.raises(BadInput, match="overlap is undefined for every output here, and so would the combination be"):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "overlap")), send=False)
+        start_combination(project=scored.project, options=CombineOptions(("length", "overlap")), send=False)
 
 
-def test_signature_of_very_many_parts_fits():
+def test_make_signature_very_many_parts_fits():
     sets = [ScoreSet(evaluator=Evaluator(slug=f"evaluator-of-some-length-{k}"), signature="x") for k in range(50)]
     params = {"method": "stacked", "aspect": "quality", "ratings": "raw", "share": 0.5, "seed": 13}
-    full, short = signature_of(params, sets)
+    full, short = make_signature(params, sets)
     assert len(full) <= 500
     assert "-more@" in full
     assert full.endswith("|aspect:quality|ratings:raw|share:0.5|seed:13|v:1")
-    other, _ = signature_of(params, [*sets[:-1], ScoreSet(evaluator=Evaluator(slug="other"), signature="x")])
+    other, _ = make_signature(params, [*sets[:-1], ScoreSet(evaluator=Evaluator(slug="other"), signature="x")])
     assert other != full
     assert len(short) <= 300
 
 
 def test_large_sets_are_cached_as_columns(scored, monkeypatch, settings, tmp_path):
     settings.ARTEFACTS_DIR = tmp_path
-    monkeypatch.setattr(columns, "MIN_KEPT", 5)
+    monkeypatch.setattr(columns, "MIN_CACHED", 5)
     made = combine(scored.project, "length", "random", name="pair")
     path = get_columns_file(made)
     assert path.is_file()
@@ -195,7 +195,7 @@ def test_tables_of_a_large_project_are_equal_from_files(scored, monkeypatch, set
     queries = [SystemsQuery(by="length"), MatrixQuery(), EvaluatorsQuery()]
     before = [compute_leaderboard(project=scored.project, query=query).table for query in queries]
     assert not list(tmp_path.rglob("*.npz"))
-    monkeypatch.setattr(columns, "MIN_KEPT", 5)
+    monkeypatch.setattr(columns, "MIN_CACHED", 5)
     for query in queries:
         params = {"board": str(query.kind), "query": asdict(query), "stamp": "x"}
         run = enqueue_run(kind="rank", project=scored.project, params=params, title="t", send=False)
@@ -215,7 +215,7 @@ def test_by_command_page_and_deletion(scored, client):
     assert json.loads(out.getvalue())["evaluator"] == "both"
     out = io.StringIO()
     call_command("combine", "alpha", "length", "random", "--method", "stacked", "--here", stdout=out)
-    assert "of groups it learned from" in out.getvalue()
+    assert "in groups it learned from" in out.getvalue()
     client.force_login(scored.researcher)
     shown = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "combined-1"])))
     assert "Weights from a ridge regression" in shown
@@ -273,7 +273,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     again = client.post(reverse("scoring:combine-again", args=["alpha", "comb-1"]))
     assert (again.status_code, way in unescape(read_page(again))) == (400, True)
     with pytest.raises(BadInput, match=r"There is no evaluator comp-a in alpha\."):
-        start_combination(project=scored.project, wishes=CombineWishes(("length", "comp-a")))
+        start_combination(project=scored.project, options=CombineOptions(("length", "comp-a")))
     # Retrying a run that failed earlier gives the same message.
     run = execute_run(
         enqueue_run(
@@ -298,8 +298,8 @@ def test_deletion_keeps_files_of_others(scored, settings, tmp_path, django_captu
 
 
 def test_retry_never_replaces_the_current_owner_of_a_name(scored):
-    wishes = CombineWishes(("length", "random"), name="pair")
-    first = start_combination(project=scored.project, wishes=wishes, send=False)
+    options = CombineOptions(("length", "random"), name="pair")
+    first = start_combination(project=scored.project, options=options, send=False)
     cancel_run(run=first)
     made = combine(scored.project, "length", "token-f1", name="pair")
     retry_run(run=first)

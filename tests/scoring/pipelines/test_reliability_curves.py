@@ -13,13 +13,13 @@ from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.ml import Dataset, cross_fit
-from scoring.models import AnnotationTrace, Evaluator
+from scoring.models import Evaluator, SelectionTrace
 from scoring.pipelines.publishing import describe
 from scoring.pipelines.reliability_curves import Line
-from scoring.services.reliability_curves import CurveWishes, start_curves
-from tests.scoring.annotating import annotate
+from scoring.services.reliability_curves import CurveOptions, start_curves
 from tests.scoring.ml.evaluators.ream.test_evaluator import QUICK, data
 from tests.scoring.ml.tiny import tiny_encoder
+from tests.scoring.reference_selection import select_references
 
 pytestmark = pytest.mark.django_db
 DATA = data(12)
@@ -69,8 +69,8 @@ def project(cast, folder, settings):
     return cast.project
 
 
-def curves(project: Project, **wishes: Any) -> Run:
-    run = execute_run(start_curves(project=project, wishes=CurveWishes(**wishes), send=False).pk)
+def curves(project: Project, **options: Any) -> Run:
+    run = execute_run(start_curves(project=project, options=CurveOptions(**options), send=False).pk)
     assert run is not None
     return run
 
@@ -105,11 +105,11 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
 
 
 def test_each_fold_selects_for_unseen_items(project) -> None:
-    run = annotate(project, evaluator="one", mix="two", into="mixed", controls=True)
+    run = select_references(project, evaluator="one", mix="two", into="mixed", controls=True)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert run.result["in_training"] == 0
     assert run.result["mean_after"] >= run.result["mean_before"]
-    trace = AnnotationTrace.objects.filter(set__name="mixed").first()
+    trace = SelectionTrace.objects.filter(set__name="mixed").first()
     assert {step["evaluator"] for step in trace.steps} == {"one", "two"}
     assert Reference.objects.filter(set__name="mixed-raw").count() == 12
 

@@ -18,10 +18,10 @@ from scoring.pipelines.score import load_trained
 from scoring.selectors.score_sets import list_states
 from scoring.selectors.selecting import check_chooser
 from scoring.services import leaderboards
-from scoring.services.combining import CombineWishes, start_combination
-from scoring.services.games import GamesWishes, start_games
+from scoring.services.combining import CombineOptions, start_combination
+from scoring.services.games import GamesOptions, start_games
 from scoring.services.leaderboards import get_leaderboard
-from scoring.services.robustness import RobustnessWishes, start_robustness
+from scoring.services.robustness import RobustnessOptions, start_robustness
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import delete_snapshot, take_snapshot
 from scoring.services.training import delete_evaluator
@@ -59,11 +59,11 @@ def test_scores_come_with_their_outputs(cast, client):
     # Its weights are missing: this is reported, and it cannot be applied.
     evaluator = Evaluator.objects.get(slug="ream-1")
     assert (evaluator.state, evaluator.options) == ("damaged", {"seed": 13})
-    assert "weights did not come" in evaluator.damage
+    assert "does not contain its weights" in evaluator.damage
     client.force_login(cast.viewer)
     for page in ("evaluators/", "evaluators/ream-1/", "evaluation/", "scores/"):
         assert client.get(f"/projects/alpha/{page}").status_code in (200, 404), page
-    assert b"weights did not come" in client.get("/projects/alpha/evaluators/ream-1/").content
+    assert b"does not contain its weights" in client.get("/projects/alpha/evaluators/ream-1/").content
     # An evaluator scored here since depends on it; its own scores are removed with it.
     Score.objects.filter(score_set=found, value=0.25).delete()
     output = Output.objects.get(item__key="i2")
@@ -87,7 +87,7 @@ def test_evaluator_without_its_folder_cannot_be_applied(cast, monkeypatch):
     with pytest.raises(BadInput, match=refused):
         apply_evaluator(project=cast.project, evaluator="ream-1", send=False)
     with pytest.raises(BadInput, match=refused):
-        start_robustness(project=cast.project, wishes=RobustnessWishes("ream-1"), send=False)
+        start_robustness(project=cast.project, options=RobustnessOptions("ream-1"), send=False)
     with pytest.raises(BadInput, match=refused):
         check_chooser(cast.project, "ream-1")
     with pytest.raises(BadInput, match=refused):
@@ -95,9 +95,9 @@ def test_evaluator_without_its_folder_cannot_be_applied(cast, monkeypatch):
     assert not Run.objects.exclude(kind="import").exists()
     Evaluator.objects.filter(pk=away.pk).update(name="comparative")
     with pytest.raises(BadInput, match="ream-1 cannot be used: It was trained in another installation"):
-        start_games(project=cast.project, wishes=GamesWishes("ream-1"), send=False)
+        start_games(project=cast.project, options=GamesOptions("ream-1"), send=False)
     away.refresh_from_db()
-    assert "weights did not come" in away.damage
+    assert "does not contain its weights" in away.damage
 
 
 def test_scores_are_as_old_as_their_upload(cast):
@@ -117,7 +117,7 @@ def test_repeated_extended_and_changed_scores(cast):
     assert ScoreSet.objects.get().n_scores == 3
     other = take_in(cast.project, scores({**SCORES[0], "value": 0.75}), replace=True)
     assert other.state == "faulty"
-    assert "has another score of this output here" in list_errors(other)[0]
+    assert "has a different score of this output" in list_errors(other)[0]
     assert Score.objects.filter(value=0.5).exists()
 
 
@@ -174,8 +174,8 @@ def test_undo_keeps_a_filter_used_since(scored):
     upload = take_in(scored.project, {"filters.jsonl": [slow]})
     get_leaderboard(project=scored.project, query=SystemsQuery(filter="slow"))  # viewed, nothing more
     take_snapshot(project=scored.project, query=SystemsQuery(filter="slow"), slug="kept")
-    wishes = CombineWishes(("length", "token-f1"), "stacked", "stack", filter="slow")
-    assert execute_run(start_combination(project=scored.project, wishes=wishes, send=False).pk).state == "succeeded"
+    options = CombineOptions(("length", "token-f1"), "stacked", "stack", filter="slow")
+    assert execute_run(start_combination(project=scored.project, options=options, send=False).pk).state == "succeeded"
     with pytest.raises(Conflict) as refused:
         take_back_upload(upload=upload, user=scored.owner)
     assert [fault.message for fault in refused.value.faults] == ["2 snapshots and combinations with its filters"]
@@ -208,7 +208,7 @@ def test_invalid_table_is_refused_before_anything_is_stored(cast, client, monkey
     for table, told in (
         (7, "leaderboard.json: tables[1] must be an object."),
         (bare, "leaderboard.json: tables[1].table.aspect is missing."),
-        (newer, "leaderboard.json: tables[1].params.mood is not known here; was it made by a newer version?"),
+        (newer, "leaderboard.json: tables[1].params.mood is unknown; was the export made by a newer version?"),
     ):
         upload = take_in(cast.project, {**WHOLE, "leaderboard.json": {"tables": [sound, table]}})
         assert (upload.state, list_errors(upload)) == ("faulty", [told])
@@ -235,7 +235,7 @@ def test_scores_of_another_evaluator_with_the_same_name_are_refused(cast):
     Evaluator.objects.filter(pk=ours.pk).update(signature="ream|w:0a0a0a0a|v:1")
     other = take_in(cast.project, {**WHOLE, **scores(of=told("0b0b0b0b"))})
     assert other.state == "faulty"
-    assert "is another ream here, with the weights 0a0a0a0a. Give it another name" in list_errors(other)[0]
+    assert "is a different ream, with the weights 0a0a0a0a. Give it another name" in list_errors(other)[0]
     assert not ScoreSet.objects.exists()
     same = take_in(cast.project, {**WHOLE, **scores(of=told("0a0a0a0a"))})
     assert same.state == "done", list_errors(same)

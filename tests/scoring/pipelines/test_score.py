@@ -268,7 +268,7 @@ def test_two_runs_never_fill_one_set_at_once(cast, monkeypatch):
     monkeypatch.setattr(score, "PATIENCE", 0.0)
     run = execute_run(apply_evaluator(project=cast.project, evaluator="length", send=False).pk)
     assert (run.state, ScoreSet.objects.get().run_id) == ("failed", other.pk)
-    assert run.error.startswith(f"Run {other.pk} is just filling the same scores (length). Retry this run")
+    assert run.error.startswith(f"Run {other.pk} is computing the same scores (length). Retry this run")
     assert set(Score.objects.values_list("value", flat=True)) == {6.0}
     # It also waits for a moment.
     monkeypatch.setattr(score, "PATIENCE", 60.0)

@@ -73,7 +73,7 @@ TABLES = [
     ("agreement/raters.py", "The components of variance", "agreement.raters.variance_components", DETAIL),
     ("agreement/raters.py", "How often each value was given", "agreement.raters.prevalence", DETAIL),
     ("agreement/raters.py", "The reports of raters", "agreement.raters.rater_reports", DETAIL),
-    ("scoring/services/leaderboards.py", "Which scores are out of date",
+    ("scoring/services/leaderboards.py", "Which scores are outdated",
      "scoring.services.leaderboards.with_staleness", RATED),
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ OTHERS = [
     ("annotation/exporters/datasheet.py", "A campaign of DATASHEET.md"),
     ("annotation/views/writing_watch.py", "The plot {}"),
     ("annotation/views/writing_desk.py", "The plot of reliability"),
-    ("scoring/pipelines/games.py", "How far the order is that of people"),
+    ("scoring/pipelines/games.py", "The agreement of the order with human judgements"),
     ("scoring/views/steps.py", "The best steps"),
     ("render/page.py", "The p-values of all pairs"),
     ("scoring/views/plots.py", "The plot"), ("scoring/views/evaluators.py", "The curves of the training"),
@@ -345,16 +345,16 @@ def test_p_values_and_agreement_of_games_may_fail(monkeypatch, lenient_figures):
         assert _pairs({"test": {"names": ["a", "b"]}}) == []
     assert failed == ["The p-values of all pairs"]
     monkeypatch.setattr(games, "systems_by_games", lambda *_, **__: {"rows": [1], "extras": {}, "findings": []})
-    monkeypatch.setattr(games, "_met", lambda *_: None)
+    monkeypatch.setattr(games, "_as_columns", lambda *_: None)
     monkeypatch.setattr(games, "compare_with_people", fail)
     context = SimpleNamespace(project=None, progress=lambda *_: None)
-    wishes = SimpleNamespace(systems="all", items=9, seeds=1, seed=1)
+    options = SimpleNamespace(systems="all", items=9, seeds=1, seed=1)
     judge = SimpleNamespace(slug="judge", signature="", tie_rule="half", unknown_tokens=None)
     texts = SimpleNamespace(without=[], n_pairs=1)
     with collect_failures() as failed:
-        table = games._table(context, wishes, judge, judge, None, texts)
+        table = games._make_table(context, options, judge, judge, None, texts)
     assert (table["rows"], table["extras"]["people"]) == ([1], [])
-    assert failed == ["How far the order is that of people"]
+    assert failed == ["The agreement of the order with human judgements"]
 
 
 def test_training_data_figures_may_fail(few_draws, scored, monkeypatch, lenient_figures):

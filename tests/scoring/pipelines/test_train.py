@@ -23,15 +23,8 @@ from scoring.ml import InvalidOption, load
 from scoring.ml.training import finetune
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
-from scoring.pipelines.resuming import words_of_earlier
-from scoring.selectors.training import (
-    artefact_folder,
-    default_folds,
-    find_training_data,
-    list_files,
-    read_card,
-    read_curve,
-)
+from scoring.pipelines.resuming import describe_checkpoints
+from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, files_of, find_training_data
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import (
@@ -72,9 +65,9 @@ def test_single_model_trains_on_some_groups_and_its_scores_are_marked(toy, artef
     assert (record["models"][0]["n_groups"], record["models"][0]["n_dev_groups"]) == (10, 1)
     assert evaluator.signature.startswith("toy|profile:recommended|aspect:quality|")
     assert not (artefacts / "work" / str(evaluator.run_id)).exists()
-    names = {file.name for file in list_files(evaluator)}
+    names = {file.name for file in files_of(evaluator)}
     assert {"model.safetensors", "evaluator.json", "card.md", "fixtures.jsonl"} <= names
-    assert "# toy" in read_card(evaluator)
+    assert "# toy" in card_of(evaluator)
     run = score(toy.project, "first-one")
     assert (run.queue, run.result["scored"], run.result["in_training"]) == ("gpu", 24, 22)
     split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
@@ -113,7 +106,7 @@ def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
 
 def test_curve_and_log_are_stored(toy):
     evaluator = train(toy.project, folds=2, options={"epochs": 3})
-    curve = read_curve(evaluator.run)
+    curve = curve_of(evaluator.run)
     assert list(curve) == ["fold 1 of 2, training", "fold 2 of 2, training"]
     # Three batches per epoch, three epochs: a point for every step.
     assert [step for step, _ in curve["fold 1 of 2, training"]] == list(range(1, 10))
@@ -125,10 +118,10 @@ def test_curve_and_log_are_stored(toy):
 
 def test_check_gives_a_range_or_says_that_none_is_known(toy):
     """The toy evaluator gives no estimate."""
-    from scoring.pipelines.outlook import sum_ranges
+    from scoring.pipelines.time_left import sum_ranges
 
     run = train(toy.project, folds=2).run
-    assert "steps; time: cannot be known before it begins." in "\n".join(
+    assert "steps; time: unknown before the start." in "\n".join(
         RunLog.objects.filter(run=run).values_list("text", flat=True)
     )
     assert sum_ranges([(30.0, 120.0), (15.0, 60.0)]) == {"seconds_range": [45.0, 180.0], "time": "45 s to 3 min"}
@@ -140,7 +133,7 @@ def test_equal_notes_of_several_models_appear_once():
         "About 1,200 s encode every text once.", "It stops early.", "About 900 s encode every text once.",
         "It stops early.", "1 of 12 repeats.", "About 1,000.5 s encode every text once.", "1 of 9 repeats.",
     ]  # fmt: skip
-    assert pipeline._together(notes) == [
+    assert pipeline.merge_notes(notes) == [
         "About 900 to 1,200 s encode every text once.", "It stops early.", "1 of 9 to 12 repeats.",
     ]  # fmt: skip
 
@@ -175,15 +168,15 @@ def test_without_an_estimate_the_bar_covers_the_phase_and_says_so(toy, monkeypat
 
 def test_diverging_training_suggests_a_remedy(toy):
     """Once, the run said "Unexpected error ... retry, and report it"."""
-    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
-    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    asked = TrainingOptions("toy", options={"frozen": True, "epochs": 2, "learning_rate": 1e30}, folds=1)
+    run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     assert run.state == Run.State.FAILED
     assert "the training diverged" in run.error
     assert "Use a smaller learning_rate" in run.error
 
 
 def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):
-    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 6}, folds=1)
+    asked = TrainingOptions("toy", options={"frozen": True, "epochs": 6}, folds=1)
     whole = train(toy.project, options={"epochs": 6}, folds=1, name="whole")
     seen: list[int] = []
     original = pipeline.Reporter.__call__
@@ -195,7 +188,7 @@ def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):
             raise RunCancelled
 
     monkeypatch.setattr(pipeline.Reporter, "__call__", stop_at_ten)
-    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     assert run.state == Run.State.CANCELLED
     assert not Evaluator.objects.filter(run=run).exists()
     assert pipeline.work_folder(run).is_dir()
@@ -203,7 +196,7 @@ def test_cancelled_training_continues_where_it_stopped(toy, monkeypatch):
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert seen[10] == 10  # epochs of three steps: the fourth was in progress
-    assert told(run, "Goes on") == ["Goes on from step 9 of 18 (training)."]
+    assert told(run, "Continues") == ["Continues at step 9 of 18 (training)."]
     assert told(run, "No checkpoint") == []
     again = Evaluator.objects.get(run=run)
     assert weights(again) == weights(whole)
@@ -222,16 +215,16 @@ def told(run: Run, begin: str) -> list[str]:
 @pytest.mark.parametrize(
     ("folds", "stops_at", "expected"),
     [
-        (1, 2, ["No checkpoint was saved yet: it begins anew."]),
-        (2, 2, ["No checkpoint was saved yet: it begins anew."]),
+        (1, 2, ["No checkpoint was saved yet: it starts from the beginning."]),
+        (2, 2, ["No checkpoint was saved yet: it starts from the beginning."]),
         # Six steps per fold: two cover the first fold and the first epoch of the second.
-        (2, 11, ["Fold 1 of 2 is done.", "Goes on from step 3 of 6 (fold 2 of 2, training)."]),
-        (2, 8, ["Fold 1 of 2 is done.", "No checkpoint was saved yet: fold 2 of 2 begins anew."]),
+        (2, 11, ["Fold 1 of 2 is done.", "Continues at step 3 of 6 (fold 2 of 2, training)."]),
+        (2, 8, ["Fold 1 of 2 is done.", "No checkpoint was saved yet: fold 2 of 2 starts from the beginning."]),
     ],
 )
 def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stops_at, expected):
     """Otherwise, after cancelling hours of training, it would be unclear whether it started again."""
-    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 2}, folds=folds)
+    asked = TrainingOptions("toy", options={"frozen": True, "epochs": 2}, folds=folds)
     original = pipeline.Reporter.__call__
     steps: list[int] = []
 
@@ -243,7 +236,7 @@ def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stop
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline.Reporter, "__call__", stop)
-        run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+        run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     assert run.state == Run.State.CANCELLED
     first = RunLog.objects.filter(run=run).latest("pk").pk
     assert not RunLog.objects.filter(run=run, text__in=expected).exists()
@@ -256,7 +249,7 @@ def test_second_attempt_reports_where_it_continues(toy, monkeypatch, folds, stop
 
 def test_cancelled_fine_tuning_reports_where_it_continues(toy, monkeypatch, tmp_path):
     monkeypatch.setattr(finetune, "CHECKPOINT_SECONDS", 0.0)
-    wishes = TrainingOptions(
+    asked = TrainingOptions(
         "toy", encoder=str(tiny_encoder("bert", tmp_path / "encoder")), options={"epochs": 3}, folds=1
     )
     original = pipeline.Reporter.__call__
@@ -268,13 +261,13 @@ def test_cancelled_fine_tuning_reports_where_it_continues(toy, monkeypatch, tmp_
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline.Reporter, "__call__", stop)
-        run = start_training(project=toy.project, wishes=wishes, send=False, any_encoder=True)
+        run = start_training(project=toy.project, options=asked, send=False, any_encoder=True)
         run = execute_run(run.pk)
     assert run.state == Run.State.CANCELLED, run.error
     retry_run(run=run)
     assert execute_run(run.pk).state == Run.State.SUCCEEDED
     # Five steps per epoch; the eighth was cancelled before its checkpoint.
-    assert told(run, "Goes on") == ["Goes on from step 7 of 15 (training)."]
+    assert told(run, "Continues") == ["Continues at step 7 of 15 (training)."]
 
 
 def test_fine_tuning_checkpoints_are_recognised_in_their_folders(tmp_path):
@@ -284,19 +277,19 @@ def test_fine_tuning_checkpoints_are_recognised_in_their_folders(tmp_path):
         place.mkdir(parents=True)
         for name in files:
             (place / name).write_text(json.dumps({"global_step": step, "max_steps": 1200}))
-    assert words_of_earlier(tmp_path, 1) == ["Goes on from step 40 of 1,200 (fine)."]
+    assert describe_checkpoints(tmp_path, 1) == ["Continues at step 40 of 1,200 (fine)."]
     (tmp_path / "coarse").mkdir()
     (tmp_path / "coarse" / "done.json").write_text(json.dumps({"steps": 1000}))
     os.utime(tmp_path / "coarse" / "done.json", (1, 1))
     (tmp_path / "texts").mkdir()
-    assert words_of_earlier(tmp_path, 1) == [
-        "All 1,000 steps are done (coarse).", "Goes on from step 40 of 1,200 (fine).",
+    assert describe_checkpoints(tmp_path, 1) == [
+        "All 1,000 steps are done (coarse).", "Continues at step 40 of 1,200 (fine).",
     ]  # fmt: skip
 
 
 def test_retry_whose_name_is_taken_says_so_before_training(toy, monkeypatch, django_capture_on_commit_callbacks):
-    wishes = TrainingOptions("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
-    run = start_training(project=toy.project, wishes=wishes, send=False)
+    asked = TrainingOptions("toy", name="judge", options={"frozen": True, "epochs": 2}, folds=1)
+    run = start_training(project=toy.project, options=asked, send=False)
     cancel_run(run=run)
     other = train(toy.project, folds=1, name="judge", seed=14)
     retry_run(run=run)
@@ -328,7 +321,7 @@ def weights(evaluator: Evaluator) -> str:
 
 
 def test_other_data_restart_the_training(toy, monkeypatch):
-    wishes = TrainingOptions("toy", options={"frozen": True, "epochs": 4}, folds=1)
+    asked = TrainingOptions("toy", options={"frozen": True, "epochs": 4}, folds=1)
     original = pipeline.Reporter.__call__
 
     def stop(self, progress):
@@ -337,13 +330,13 @@ def test_other_data_restart_the_training(toy, monkeypatch):
             raise RunCancelled
 
     monkeypatch.setattr(pipeline.Reporter, "__call__", stop)
-    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     monkeypatch.setattr(pipeline.Reporter, "__call__", original)
     Rating.objects.update(value=3)
     retry_run(run=run)
     run = execute_run(run.pk)
     assert run.state == Run.State.SUCCEEDED
-    assert RunLog.objects.filter(run=run, text__contains="begins anew").exists()
+    assert RunLog.objects.filter(run=run, text__contains="from the beginning").exists()
     fresh = train(toy.project, options={"epochs": 4}, folds=1)
     assert weights(fresh) == weights(Evaluator.objects.get(run=run))
 
@@ -403,8 +396,8 @@ def test_missing_input_is_reported_before_queueing(toy):
 @pytest.mark.parametrize(
     ("folds", "told"),
     [
-        (1, "Items in all: 3, of which 1 to learn from, 1 to choose its weights by, 1 held out for tests."),
-        (2, "Items in all: 6, of which 2 to learn from, 1 to choose its weights by, 3 to score with it."),
+        (1, "Of 3 items, 1 are for training, 1 for validation and 1 for tests."),
+        (2, "Of 6 items, 2 are for training, 1 for validation and 3 for scoring."),
     ],
 )
 def test_too_few_items_are_reported_with_the_split(tmp_path, folds, told):
@@ -419,23 +412,23 @@ def test_too_few_items_are_reported_with_the_split(tmp_path, folds, told):
 
 def test_insufficient_data_fail_with_a_remedy(toy):
     Rating.objects.exclude(output__item__key="i000").delete()
-    run = execute_run(start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False).pk)
+    run = execute_run(start_training(project=toy.project, options=TrainingOptions("toy"), send=False).pk)
     assert run.state == Run.State.FAILED
     assert "cannot be trained" in run.error
 
 
 def test_same_request_joins_and_names_are_numbered(toy):
-    first = start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False)
-    assert start_training(project=toy.project, wishes=TrainingOptions("toy"), send=False).pk == first.pk
-    other = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=2), send=False)
+    first = start_training(project=toy.project, options=TrainingOptions("toy"), send=False)
+    assert start_training(project=toy.project, options=TrainingOptions("toy"), send=False).pk == first.pk
+    other = start_training(project=toy.project, options=TrainingOptions("toy", seed=2), send=False)
     assert (first.params["slug"], other.params["slug"]) == ("toy-1", "toy-2")
     with pytest.raises(Conflict, match=f"Run {first.pk} is creating an evaluator named “toy-1”"):
-        start_training(project=toy.project, wishes=TrainingOptions("toy", seed=3, name="toy-1"), send=False)
+        start_training(project=toy.project, options=TrainingOptions("toy", seed=3, name="toy-1"), send=False)
     # A run being cancelled may still finish under its name; an explicit request for that name gets it.
     Run.objects.filter(pk=other.pk).update(state=Run.State.RUNNING, cancel_requested=True)
-    third = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=2), send=False)
+    third = start_training(project=toy.project, options=TrainingOptions("toy", seed=2), send=False)
     assert third.params["slug"] == "toy-3"
-    fourth = start_training(project=toy.project, wishes=TrainingOptions("toy", seed=4, name="toy-2"), send=False)
+    fourth = start_training(project=toy.project, options=TrainingOptions("toy", seed=4, name="toy-2"), send=False)
     assert fourth.params["slug"] == "toy-2"
 
 
@@ -545,8 +538,8 @@ def test_same_on_postgresql(postgres_db, monkeypatch):
 
 def test_trained_evaluator_can_be_applied_at_once(toy):
     options = {"frozen": True, "epochs": 2}
-    wishes = TrainingOptions(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
-    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    asked = TrainingOptions(evaluator="toy", options=options, aspect="quality", folds=1, apply=True, name="soon")
+    run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     assert run is not None
     assert run.state == Run.State.SUCCEEDED, run.error
     scoring = Run.objects.get(pk=run.result["score_run"])
@@ -563,8 +556,8 @@ def test_training_finishes_even_if_its_result_cannot_be_applied(toy, monkeypatch
         raise BadInput("alpha has no outputs yet.")
 
     monkeypatch.setattr(pipeline, "apply_evaluator", refuse)
-    wishes = TrainingOptions(evaluator="toy", options={"frozen": True, "epochs": 1}, folds=1, apply=True, name="alone")
-    run = execute_run(start_training(project=toy.project, wishes=wishes, send=False).pk)
+    asked = TrainingOptions(evaluator="toy", options={"frozen": True, "epochs": 1}, folds=1, apply=True, name="alone")
+    run = execute_run(start_training(project=toy.project, options=asked, send=False).pk)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.result["evaluator"], "score_run" in run.result) == ("alone", False)
     assert RunLog.objects.filter(run=run, text__endswith="could not be applied. alpha has no outputs yet.").exists()

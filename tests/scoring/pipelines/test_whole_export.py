@@ -91,9 +91,9 @@ def whole(scored, score):
     return scored
 
 
-def export(project: Project, folder: Path, **wishes: object) -> dict[str, bytes]:
+def export(project: Project, folder: Path, **options: object) -> dict[str, bytes]:
     folder.mkdir(parents=True)
-    write_export(project, folder, ExportOptions(**wishes), lambda done: None)
+    write_export(project, folder, ExportOptions(**options), lambda done: None)
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 

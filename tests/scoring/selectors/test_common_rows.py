@@ -19,7 +19,7 @@ from scoring.boards.render.latex import as_latex
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Score, ScoreSet
 from scoring.selectors.training import artefact_folder
-from scoring.services.columns import keep_columns
+from scoring.services.columns import cache_columns
 from scoring.services.leaderboards import compute_leaderboard
 from tests.scoring.training import train
 
@@ -72,7 +72,7 @@ def test_without_unseen_outputs_nothing_is_compared_and_every_table_says_why(toy
     score(toy.project, evaluator.slug)
     Score.objects.filter(score_set__evaluator=evaluator).update(in_training=True)
     ScoreSet.objects.filter(evaluator=evaluator).update(n_in_training=24)
-    keep_columns(ScoreSet.objects.get(evaluator=evaluator))
+    cache_columns(ScoreSet.objects.get(evaluator=evaluator))
     for number, item in enumerate(Item.objects.filter(project=toy.project)):
         Item.objects.filter(pk=item.pk).update(meta={"part": "ab"[number % 2]})
     table = read_rows(toy.project)

@@ -33,7 +33,7 @@ def project(cast, score):
     outputs = make_outputs(project, items, systems)
     aspect = make_ratings(project, outputs)
     words = ["one", "two", "three", "four", "five", "six"]
-    good = ReferenceSet.objects.create(project=project, name="good", meta={"kind": "annotate", "evaluator": "ream-1"})
+    good = ReferenceSet.objects.create(project=project, name="good", meta={"kind": "selected", "evaluator": "ream-1"})
     Reference.objects.filter(set__name="original").update(text="nothing two")
     for item in items:
         Reference.objects.create(set=good, item=item, position=0, text=" ".join(words))

@@ -62,11 +62,11 @@ def test_another_evaluator_of_the_same_name_is_not_the_result(cast, run):
 
 
 def test_deleted_references(cast, run):
-    made = run("annotate", references="auto")
+    made = run("select-references", references="auto")
     assert references_gone(made) == "The reference set auto was deleted since."
     ReferenceSet.objects.create(project=cast.project, name="auto")
     assert references_gone(made) == ""
-    assert (references_gone(run("annotate-preview")), evaluator_gone(run("plan"))) == ("", "")
+    assert (references_gone(run("preview-references")), evaluator_gone(run("plan"))) == ("", "")
 
 
 def test_scores_link_to_their_page_until_deleted(cast, client):

@@ -121,7 +121,7 @@ def test_training_cancelled_while_storing_leaves_no_folder(toy, artefacts, cut_o
     cut_off()
     options = {"frozen": True, "epochs": 1}
     run = start_training(
-        project=toy.project, wishes=TrainingOptions("toy", folds=1, options=options), send=False, any_encoder=True
+        project=toy.project, options=TrainingOptions("toy", folds=1, options=options), send=False, any_encoder=True
     )
     assert execute_run(run.pk).state == Run.State.CANCELLED
     assert list((artefacts / str(toy.project.pk)).iterdir()) == []

@@ -15,7 +15,7 @@ from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard, ScoreSet
 from scoring.selectors.leaderboards import compute_stamp
 from scoring.services import leaderboards
-from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
 from tests.factories import make_ratings
 
@@ -54,8 +54,8 @@ def test_last_of_several_scorings_renews_them(large, score):
 
 
 def test_combination_also_renews_them(large):
-    wishes = CombineWishes(("length", "random"), name="both")
-    run = execute_run(start_combination(project=large.project, wishes=wishes, send=False).pk)
+    options = CombineOptions(("length", "random"), name="both")
+    run = execute_run(start_combination(project=large.project, options=options, send=False).pk)
     assert run.state == "succeeded", run.error
     assert queued() == [EvaluatorsQuery().params]
 

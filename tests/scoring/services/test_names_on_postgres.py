@@ -19,7 +19,7 @@ from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, ScoreSet
 from scoring.services import artefacts, training
 from scoring.services.artefacts import receive_artefact
-from scoring.services.combining import CombineWishes, start_combination
+from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.training import TrainingOptions, start_training
 from tests.cast import Cast, make_cast
 from tests.scoring.training import fill, put_toy_into_catalogue
@@ -62,7 +62,7 @@ def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run,
 def test_two_concurrent_trainings_have_two_names(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
         return start_training(
-            project=people.project, wishes=TrainingOptions("toy", seed=seed), send=False, any_encoder=True
+            project=people.project, options=TrainingOptions("toy", seed=seed), send=False, any_encoder=True
         )
 
     first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
@@ -71,7 +71,7 @@ def test_two_concurrent_trainings_have_two_names(people: Cast, monkeypatch: pyte
 
 def test_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask() -> Run:
-        return start_training(project=people.project, wishes=TrainingOptions("toy"), send=False, any_encoder=True)
+        return start_training(project=people.project, options=TrainingOptions("toy"), send=False, any_encoder=True)
 
     first, second = both(monkeypatch, ask, ask)
     assert second.result().pk == first.pk
@@ -79,8 +79,8 @@ def test_same_training_twice_at_once_is_one_run(people: Cast, monkeypatch: pytes
 
 def test_name_being_reserved_is_refused_at_once(people: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(seed: int) -> Run:
-        wishes = TrainingOptions("toy", seed=seed, name="mine")
-        return start_training(project=people.project, wishes=wishes, send=False, any_encoder=True)
+        options = TrainingOptions("toy", seed=seed, name="mine")
+        return start_training(project=people.project, options=options, send=False, any_encoder=True)
 
     first, second = both(monkeypatch, lambda: ask(1), lambda: ask(2))
     with pytest.raises(Conflict, match=f"Run {first.pk} is creating an evaluator named “mine”"):
@@ -95,8 +95,8 @@ def test_combinations_also_have_distinct_names(people: Cast, monkeypatch: pytest
         )
 
     def ask(method: str) -> Run:
-        wishes = CombineWishes(("length", "random"), method=method)
-        return start_combination(project=people.project, wishes=wishes, send=False)
+        options = CombineOptions(("length", "random"), method=method)
+        return start_combination(project=people.project, options=options, send=False)
 
     first, second = both(monkeypatch, lambda: ask("mean-z"), lambda: ask("stacked"))
     assert [first.params["slug"], second.result().params["slug"]] == ["combined-1", "combined-2"]

@@ -9,7 +9,7 @@ from annotation.services.campaigns import close_campaign
 from annotation.services.undo import what_rests_on
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import AuditEvent
-from scoring.models import AnnotationTrace, ScoreSet
+from scoring.models import ScoreSet, SelectionTrace
 from scoring.selectors.reference_sets import (
     compare_sets,
     difference_page,
@@ -21,7 +21,7 @@ from scoring.selectors.reference_sets import (
 from scoring.services.reference_sets import delete_set, merge_sets
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_outputs
-from tests.scoring.annotating import SeeThrough, annotate, fill_references, list_texts, see_through
+from tests.scoring.reference_selection import SeeThrough, fill_references, list_texts, see_through, select_references
 from tests.writing import fill_ports, open_desk, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def project(cast, monkeypatch, settings, tmp_path):
     items = fill_references(cast.project)
     make_outputs(cast.project, items)
     see_through(monkeypatch, cast.project, judge=[SeeThrough("judge")])
-    annotate(cast.project, controls=True)
+    select_references(cast.project, controls=True)
     return cast.project
 
 
@@ -126,7 +126,7 @@ def test_deletion_reports_dependents(project, score) -> None:
     run.delete()
     delete_set(project=project, name="chosen", with_scores=True)
     assert not ScoreSet.objects.exists()
-    assert not AnnotationTrace.objects.exists()
+    assert not SelectionTrace.objects.exists()
     assert not ReferenceSet.objects.filter(name="chosen").exists()
     assert AuditEvent.objects.get(verb="references.deleted").detail["n_scores"] == 8
 

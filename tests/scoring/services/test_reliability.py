@@ -9,7 +9,7 @@ from annotation.services import hooks
 from evalapp.common.errors import BadInput, Unavailable
 from scoring.models import Evaluator
 from scoring.services import reliability
-from scoring.services.reliability import choices_for, predict_reliability
+from scoring.services.reliability import list_evaluators, predict_reliability
 from tests.factories import make_items
 from tests.scoring.training import make_trained
 
@@ -74,7 +74,7 @@ def test_only_complete_set_rating_evaluators_can_be_chosen(project):
     damaged.save()
     found = hooks.list_reliability_evaluators(project=project)
     assert [slug for slug, _ in found] == ["rater"]
-    assert choices_for(project=project) == found
+    assert list_evaluators(project=project) == found
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from scoring.boards.recompute import recompute_folder
 from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import make_key, parse_query
 from scoring.services import leaderboards
-from scoring.services.columns import keep_columns
+from scoring.services.columns import cache_columns
 from scoring.services.leaderboards import get_leaderboard, renew_leaderboards
 from tests.pages import read_page
 from tests.scoring.pipelines.test_whole_export import export
@@ -37,7 +37,7 @@ def halves(scored):
         score_set = ScoreSet.objects.get(evaluator__slug=slug)
         Score.objects.filter(score_set=score_set, output__in=seen).update(in_training=True)
         ScoreSet.objects.filter(pk=score_set.pk).update(n_in_training=len(seen))
-        keep_columns(ScoreSet.objects.get(pk=score_set.pk))
+        cache_columns(ScoreSet.objects.get(pk=score_set.pk))
     return scored
 
 

@@ -383,7 +383,7 @@ def test_leaderboards_count_as_read_only_when_opened(researcher, scored):
 
 
 def test_pages_that_need_a_ream_mention_one_in_training(researcher, cast):
-    pages = (address("annotate"), address("reliability-curves"))
+    pages = (address("select-references"), address("reliability-curves"))
     for page in pages:
         assert "There is no trained ream yet." in read_page(researcher.get(page))
     run = Run.objects.create(
@@ -406,7 +406,7 @@ def test_invalid_digits_are_refused_with_a_message(researcher, scored):
         (address("evaluator", "length") + "?fold=²", 200),
         (address("evaluator-upload") + "?folds=²", 200),
         (address("train", "maude") + "?check=²", 200),
-        (address("annotate") + "?preview=²", 200),
+        (address("select-references") + "?preview=²", 200),
         (address("reliability-curves") + "?run=²", 200),
         (f"/projects/alpha/runs/{run.pk}/?log=²", 200),
     ):
@@ -479,7 +479,7 @@ def test_preview_states_the_number_of_items(researcher, scored):
         (None, "Trying 5 items"),
     ):
         run = Run.objects.create(
-            project=scored.project, kind="annotate-preview", title="Preview", input_hash=str(sample),
+            project=scored.project, kind="preview-references", title="Preview", input_hash=str(sample),
             params={**params, "sample": sample},
         )  # fmt: skip
-        assert words in read_page(researcher.get(address("annotate") + f"?preview={run.pk}"))
+        assert words in read_page(researcher.get(address("select-references") + f"?preview={run.pk}"))

@@ -12,7 +12,7 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from tests.factories import make_outputs, make_ratings
 from tests.pages import read_page
-from tests.scoring.annotating import SeeThrough, annotate, fill_references, see_through
+from tests.scoring.reference_selection import SeeThrough, fill_references, see_through, select_references
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +34,7 @@ def project(cast, monkeypatch, settings, tmp_path):
     items = fill_references(cast.project)
     make_ratings(cast.project, make_outputs(cast.project, items, ("sys-a", "sys-b", "sys-c")))
     see_through(monkeypatch, cast.project, judge=[SeeThrough("judge")], second=[SeeThrough("second")])
-    annotate(cast.project, controls=True)
+    select_references(cast.project, controls=True)
     return cast.project
 
 
@@ -51,7 +51,7 @@ def page(client, name, *args, status=200, **query):
 
 
 def test_without_a_trained_ream_the_page_offers_training(cast, researcher) -> None:
-    text = page(researcher, "annotate", "alpha")
+    text = page(researcher, "select-references", "alpha")
     assert reverse("scoring:train", args=["alpha", "ream"]) in text
     assert "Preview on 5 items" not in text
 
@@ -79,9 +79,9 @@ def test_preview_then_select(project, researcher) -> None:
         "evaluator": "judge", "candidates": "withheld", "references": "original", "start": "one", "max": 10,
         "min_gain": 0, "per_item": 100, "seed": 13, "into": "mine",
     }  # fmt: skip
-    address = reverse("scoring:annotate", args=["alpha"])
+    address = reverse("scoring:select-references", args=["alpha"])
     shown = researcher.post(address, {**form, "do": "preview"})
-    run = execute_run(Run.objects.get(kind="annotate-preview").pk)
+    run = execute_run(Run.objects.get(kind="preview-references").pk)
     assert run.state == Run.State.SUCCEEDED
     text = read_page(researcher.get(shown.headers["Location"]))
     assert "Nothing has been stored" in text
@@ -93,7 +93,7 @@ def test_preview_then_select(project, researcher) -> None:
     assert unnamed.status_code == 422
     started = researcher.post(address, {**form, "do": "start"})
     assert started.status_code == 302
-    run = execute_run(Run.objects.filter(kind="annotate").latest("pk").pk)
+    run = execute_run(Run.objects.filter(kind="select-references").latest("pk").pk)
     assert run.result["references"] == "mine"
 
 
@@ -157,10 +157,10 @@ def test_api(project, researcher, score) -> None:
     traces = researcher.get(f"{base}reference-sets/chosen/traces/").json()["results"]
     assert traces[0]["item"] == "k0"
     assert traces[0]["steps"]
-    wishes = {"kind": "annotate", "evaluator": "judge", "into": "by-api", "max": 3}
-    made = researcher.post(f"{base}runs/", wishes, content_type="application/json")
+    options = {"kind": "select-references", "evaluator": "judge", "into": "by-api", "max": 3}
+    made = researcher.post(f"{base}runs/", options, content_type="application/json")
     assert made.status_code == 202, made.content
-    wrong = researcher.post(f"{base}runs/", {**wishes, "max": "3", "odd": 1}, content_type="application/json")
+    wrong = researcher.post(f"{base}runs/", {**options, "max": "3", "odd": 1}, content_type="application/json")
     assert {fault["field"] for fault in wrong.json()["errors"]} == {"max", "odd"}
     merged = researcher.post(
         f"{base}reference-sets/", {"name": "both", "merge": ["chosen", "original"]}, content_type="application/json"

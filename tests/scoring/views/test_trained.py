@@ -359,5 +359,5 @@ def test_impossible_row_number_is_not_found(researcher, toy, many):
     assert researcher.get(address("evaluator", "mine"), {"fold": many}).status_code == 200
     assert researcher.get(address("evaluator", "mine"), {"set": many}).status_code == 404
     assert researcher.get(address("evaluator-upload"), {"folds": many}).status_code == 200
-    assert researcher.get(address("annotate"), {"preview": many}).status_code == 200
+    assert researcher.get(address("select-references"), {"preview": many}).status_code == 200
     assert researcher.get(address("reliability-curves"), {"run": many}).status_code == 200

@@ -16,7 +16,8 @@ from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
 from scoring.models import Evaluator
-from scoring.services.annotating import AnnotateWishes, start_annotation, start_preview
+from scoring.pipelines import reference_selection as pipeline
+from scoring.services.reference_selection import ReferenceSelection, start_preview, start_reference_selection
 from tests.scoring.training import make_trained
 
 LETTERS = "abcdefghij"
@@ -52,7 +53,6 @@ class SeeThrough:
 
 def see_through(monkeypatch: pytest.MonkeyPatch, project: Project, **members: list[SeeThrough]) -> None:
     """Evaluators with these slugs in the project, answered by these members."""
-    from scoring.pipelines import annotate
 
     for slug in members:
         row = make_trained(project, slug, "ream")
@@ -61,8 +61,8 @@ def see_through(monkeypatch: pytest.MonkeyPatch, project: Project, **members: li
     def load(evaluator: Evaluator, _options: Any) -> Any:
         return SimpleNamespace(signature=f"{evaluator.slug}|see-through", members=members[evaluator.slug])
 
-    monkeypatch.setattr(annotate, "load_trained", load)
-    monkeypatch.setattr(annotate, "members_of", lambda found: found.members)
+    monkeypatch.setattr(pipeline, "load_trained", load)
+    monkeypatch.setattr(pipeline, "list_members", lambda found: found.members)
 
 
 def fill_references(project: Project, n: int = 4) -> list[Item]:
@@ -77,17 +77,17 @@ def fill_references(project: Project, n: int = 4) -> list[Item]:
     return items
 
 
-def annotate(project: Project, user: Any = None, **wishes: Any) -> Run:
+def select_references(project: Project, user: Any = None, **options: Any) -> Run:
     """Selects references synchronously."""
-    asked = AnnotateWishes(**{"evaluator": "judge", "into": "chosen", **wishes})
-    run = execute_run(start_annotation(project=project, user=user, wishes=asked, send=False).pk)
+    asked = ReferenceSelection(**{"evaluator": "judge", "into": "chosen", **options})
+    run = execute_run(start_reference_selection(project=project, user=user, options=asked, send=False).pk)
     assert run is not None
     return run
 
 
-def preview(project: Project, **wishes: Any) -> Run:
-    asked = AnnotateWishes(**{"evaluator": "judge", **wishes})
-    run = execute_run(start_preview(project=project, wishes=asked, send=False).pk)
+def preview(project: Project, **options: Any) -> Run:
+    asked = ReferenceSelection(**{"evaluator": "judge", **options})
+    run = execute_run(start_preview(project=project, options=asked, send=False).pk)
     assert run is not None
     return run
 

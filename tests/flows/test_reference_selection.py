@@ -90,8 +90,8 @@ def test_from_corpus_to_enhanced_metrics(tmp_path, settings) -> None:
     assert trained["evaluator"] == "judge"
 
     chosen = command(
-        "annotate", "flow", "--evaluator", "judge", "--candidates", "corpus:talk", "--max", "4", "--into", "better",
-        "--controls", "--here",
+        "select_references", "flow", "--evaluator", "judge", "--candidates", "corpus:talk", "--max", "4",
+        "--into", "better", "--controls", "--here",
     )  # fmt: skip
     assert chosen["items"] == 12
     assert chosen["in_training"] == 0

@@ -1,11 +1,13 @@
-"""The selection report of a project in a run: everybody chooses among checkpoints and variants, on items that none of
-the evaluators learned from."""
+"""The selection report of a project: each evaluator selects among checkpoints and variants, on items that none of the
+evaluators was trained on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
@@ -14,37 +16,35 @@ from evalapp.common.runner import RunContext
 from ..models import Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
+from ..services.checkpoint_selection import SelectionOptions
 from ..services.scores import defaults_of
-from ..services.selecting import SelectionWishes
 from .score import load_trained
+from .shared import is_seen, refuse_scoring_errors
 
 if TYPE_CHECKING:
     from scoring.ml import Dataset
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `selection`; the report is its result."""
-    from scoring.ml import ScoringError
+    """The job `selection`; its result is the report."""
     from scoring.ml.selection import selection_report
 
-    wishes, project = SelectionWishes(**params), context.project
+    options, project = SelectionOptions(**params), context.project
     context.progress(0, None, "rows", "reading")
-    data = build_dataset(project, DataChoice(references=wishes.references), dialogues=False)
-    try:
+    data = build_dataset(project, DataChoice(references=options.references), dialogues=False)
+    with refuse_scoring_errors():
         context.progress(0, None, "evaluators", "loading")
-        choosers = {name: _load(project, name, wishes.aspect) for name in wishes.evaluators}
+        choosers = {name: _load(project, name, options.aspect) for name in options.evaluators}
         unseen = without_training(data, choosers.values())
         report = selection_report(
-            unseen, choosers, aspect=wishes.aspect, variants=wishes.variants or None, runs=wishes.runs,
-            seed=wishes.seed, progress=lambda done, total: context.progress(done, total, "choices", "choosing"),
+            unseen, choosers, aspect=options.aspect, variants=options.variants or None, runs=options.runs,
+            seed=options.seed, progress=lambda done, total: context.progress(done, total, "choices", "choosing"),
         )  # fmt: skip
-    except ScoringError as error:
-        raise BadInput(str(error)) from error
     return {
         "project": project.slug,
-        "references": wishes.references,
-        "runs": wishes.runs,
-        "seed": wishes.seed,
+        "references": options.references,
+        "runs": options.runs,
+        "seed": options.seed,
         "n_items": len(unseen.items),
         "n_learned": len(data.items) - len(unseen.items),
         "signatures": {name: chooser.signature for name, chooser in choosers.items()},
@@ -57,8 +57,7 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
 
 
 def _load(project: Project, name: str, aspect: str) -> Any:
-    """What was trained or applied under this name, else what the catalogue has; one that learned several aspects
-    chooses by the one that people are asked about, if that is among them."""
+    """Load the evaluator of this name in the project, or in the catalogue; one with several aspects scores `aspect`."""
     from scoring.ml import load
 
     row = Evaluator.objects.filter(project=project, slug=name).first()
@@ -72,16 +71,18 @@ def _load(project: Project, name: str, aspect: str) -> Any:
 
 
 def without_training(data: Dataset, choosers: Iterable[Any]) -> Dataset:
-    """The items that none of them learned from, with all that is about them. Raises `BadInput` where none is left."""
-    from scoring.ml.types import training_names
+    """Return the items that no evaluator was trained on, with their outputs and judgements.
 
-    seen = frozenset[str]().union(*(getattr(chooser, "trained_on", frozenset()) for chooser in choosers))
-    kept = {item.id for item in data.items if seen.isdisjoint(training_names(item.group, item.id))}
+    Raises `BadInput` if none is left.
+    """
+    choosers = list(choosers)
+    kept = {row.id for row in data.items if not any(is_seen(chooser, row.group, row.id) for chooser in choosers)}
     if not kept:
-        raise BadInput(
-            "There is no item that none of these evaluators learned from, so their choices would say nothing. Leave "
-            "out what was trained on all of them, or train it with --folds 5."
+        text = _(
+            "At least one of these evaluators was trained on each item, so their selections would be no evidence. "
+            "Leave out those that were trained on all items, or train them with --folds 5."
         )
+        raise BadInput(text)
     return replace(
         data,
         items=tuple(row for row in data.items if row.id in kept),

@@ -16,12 +16,12 @@ from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 from scoring.forms.fields import list_reference_sets
 from scoring.selectors.candidates import OUTPUTS, WITHHELD, list_corpora
 from scoring.selectors.training import list_trained
-from scoring.services.annotating import MOST_CANDIDATES, MOST_REFERENCES, STARTS, AnnotateWishes
+from scoring.services.reference_selection import MOST_CANDIDATES, MOST_REFERENCES, STARTS, ReferenceSelection
 
 MOST_SYSTEMS = 200
 
 
-class AnnotateForm(forms.Form):
+class ReferenceSelectionForm(forms.Form):
     evaluator = forms.ChoiceField(
         label=gettext_lazy("Evaluator"),
         help_text=gettext_lazy("A trained ream, which predicts how reliable a set of references is for a metric."),
@@ -128,11 +128,11 @@ class AnnotateForm(forms.Form):
     def rest_is_faulty(self) -> bool:
         return any(field.errors for field in self.rest)
 
-    def wishes(self) -> AnnotateWishes:
+    def as_options(self) -> ReferenceSelection:
         given = {name: value for name, value in self.cleaned_data.items() if value is not None}
         given["items"] = tuple(line.strip() for line in given.get("items", "").splitlines() if line.strip())
         given["systems"] = tuple(given.get("systems", ()))
-        return AnnotateWishes(**given)
+        return ReferenceSelection(**given)
 
 
 def initial_from(params: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,30 +19,30 @@ from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page
 from evalapp.common.queue import queue_has_worker
-from scoring.forms.annotate import AnnotateForm, initial_from
+from scoring.forms.reference_selection import ReferenceSelectionForm, initial_from
 
 from ..selectors.training import list_trained, ream_under_way
-from ..services.annotating import PREVIEW_ITEMS, start_annotation, start_preview
+from ..services.reference_selection import PREVIEW_ITEMS, start_preview, start_reference_selection
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
-def annotate(request: HttpRequest, slug: str) -> HttpResponse:
+def select_references(request: HttpRequest, slug: str) -> HttpResponse:
     """A form with two buttons: preview on five items, or start the run."""
     project = get_project(user=request.user, slug=slug, need="write")
     shown = _find_preview(project, request.GET.get("preview", ""))
     initial = initial_from(shown.params) if shown else None
-    form = AnnotateForm(request.POST or None, project=project, initial=initial)
+    form = ReferenceSelectionForm(request.POST or None, project=project, initial=initial)
     if request.method == "POST" and form.is_valid():
         trying = request.POST.get("do") == "preview"
-        start = start_preview if trying else start_annotation
+        start = start_preview if trying else start_reference_selection
         try:
-            run = start(project=project, user=request.user, wishes=form.wishes())
+            run = start(project=project, user=request.user, options=form.as_options())
         except EvalappError as error:
             _add_faults(form, error)
         else:
             if trying:
-                return redirect(f"{reverse('scoring:annotate', args=[slug])}?preview={run.pk}#preview")
+                return redirect(f"{reverse('scoring:select-references', args=[slug])}?preview={run.pk}#preview")
             messages.success(request, _("%(run)s: queued.") % {"run": run.title})
             return redirect("run", project.slug, run.pk)
     context = {
@@ -57,14 +57,14 @@ def annotate(request: HttpRequest, slug: str) -> HttpResponse:
         "training": ream_under_way(project),
     }
     status = 422 if form.errors else 200
-    return page(request, "scoring/references/annotate.html", context, fragment="preview", status=status)
+    return page(request, "scoring/references/select.html", context, fragment="preview", status=status)
 
 
 def _find_preview(project: Project, number: str) -> Run | None:
     wanted = read_number(number)
     if wanted is None:
         return None
-    return Run.objects.filter(project=project, kind="annotate-preview", pk=wanted).first()
+    return Run.objects.filter(project=project, kind="preview-references", pk=wanted).first()
 
 
 def _add_faults(form: Any, error: EvalappError) -> None:

@@ -1,4 +1,4 @@
-"""How the references of a set were chosen: what was looked at for each item, in order."""
+"""How an evaluator selected the references of a set: the candidates of each item, in the order of evaluation."""
 
 from __future__ import annotations
 
@@ -9,23 +9,27 @@ from django.db import models
 from annotation.models import Item, ReferenceSet
 from evalapp.accounts.models import Project
 
+#: `meta["kind"]` of a set that an evaluator selected. Sets and exports of version 0.1 have "annotate".
+SELECTED = "selected"
+SELECTED_KINDS = (SELECTED, "annotate")
+
 
 class TraceRows(models.QuerySet):
     def visible_to(self, user: Any) -> TraceRows:
         return self.filter(set__project__in=Project.objects.visible_to(user, "read"))
 
 
-class AnnotationTrace(models.Model):
-    """One item of a set that an evaluator chose. `before` is the predicted reliability of what was there at the start
-    (null: nothing was), `after` that of the whole; `steps` are `{"candidate", "before", "after", "accepted",
-    "evaluator", "source"}` in the order in which candidates were looked at."""
+class SelectionTrace(models.Model):
+    """The selection for one item of a reference set."""
 
     set = models.ForeignKey(ReferenceSet, on_delete=models.CASCADE, related_name="traces", db_index=False)
-    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="annotation_traces")
+    item = models.ForeignKey(Item, on_delete=models.CASCADE, related_name="selection_traces")
+    #: Predicted reliability of the initial references (null: there were none) and of the final ones.
     before = models.FloatField(null=True)
     after = models.FloatField(null=True)
-    #: Every model of the evaluator learned from this item's group: its reliability is too good to be believed.
+    #: Every model of the evaluator was trained on this item's group, so the reliability is too optimistic.
     in_training = models.BooleanField(default=False)
+    #: [{"candidate", "before", "after", "accepted", "evaluator", "source"}]
     steps = models.JSONField(default=list)
 
     objects = TraceRows.as_manager()
