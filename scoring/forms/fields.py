@@ -13,7 +13,7 @@ from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
-from scoring.services.scores import defaults_of
+from scoring.services.scores import get_default_options
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, Option
@@ -61,7 +61,7 @@ class ApplyForm(forms.Form):
             self.fields["references"] = forms.ChoiceField(
                 choices=names, initial=ORIGINAL, label=_("References"), help_text=_("The reference set of the scores.")
             )
-        defaults = defaults_of(entry, project)
+        defaults = get_default_options(entry, project)
         self.lacking = [option for option in entry.options if option.needed and not settings.ENCODERS]
         for option in entry.options:
             if option in self.lacking or (option.names_model and not settings.ENCODERS):

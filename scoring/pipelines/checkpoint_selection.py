@@ -17,7 +17,7 @@ from ..models import Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
 from ..services.checkpoint_selection import SelectionOptions
-from ..services.scores import defaults_of
+from ..services.scores import get_default_options
 from .score import load_trained
 from .shared import is_seen, refuse_scoring_errors
 
@@ -67,7 +67,7 @@ def _load(project: Project, name: str, aspect: str) -> Any:
     if row is not None:
         return load(row.name, **row.options)
     entry = get_entry(name)
-    return load(name, **defaults_of(entry, project))
+    return load(name, **get_default_options(entry, project))
 
 
 def without_training(data: Dataset, choosers: Iterable[Any]) -> Dataset:

@@ -1,4 +1,4 @@
-"""What the pipelines of this app share."""
+"""Helpers of the pipelines: work folders, JSON, errors of `scoring.ml`, training data."""
 
 from __future__ import annotations
 

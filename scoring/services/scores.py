@@ -91,7 +91,7 @@ def apply_evaluator(
         raise BadInput(text % {"project": project.slug})
     if against is not None:
         _check_references(project, against)
-    slug = trained.slug if trained else make_slug(entry.name, parsed, defaults_of(entry, project))
+    slug = trained.slug if trained else make_slug(entry.name, parsed, get_default_options(entry, project))
     if not trained:
         _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
     params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
@@ -179,7 +179,7 @@ def _from_project(entry: Entry, project: Project) -> dict[str, Any]:
     return {"lang": project.lang} if "lang" in names and project.lang else {}
 
 
-def defaults_of(entry: Entry, project: Project) -> dict[str, Any]:
+def get_default_options(entry: Entry, project: Project) -> dict[str, Any]:
     """Return the default options of an evaluator in this project."""
     return {**{option.name: option.default for option in entry.options}, **_from_project(entry, project)}
 
@@ -227,7 +227,7 @@ def open_score_set(
 def _open_evaluator(project: Project, name: str, options: Mapping[str, Any]) -> Evaluator:
     """Return the evaluator row of a baseline with these options, locked until the set is stored."""
     entry = get_entry(name)
-    slug = make_slug(name, options, defaults_of(entry, project))
+    slug = make_slug(name, options, get_default_options(entry, project))
     defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
     while True:
         found, _created = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)

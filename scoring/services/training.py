@@ -124,22 +124,9 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
     """Queue the training that a dry check examined."""
     if check.kind != "plan" or check.state != Run.State.SUCCEEDED:
         raise Conflict(_("This check did not succeed. Check again before training."))
-    given = dict(check.params)
-    data = DataChoice.from_dict(given["data"])
-    options = TrainingOptions(
-        evaluator=given["evaluator"],
-        profile=given["profile"],
-        aspect=given["aspect"],
-        folds=given["folds"],
-        seed=given["seed"],
-        name=given.get("name", ""),
-        apply=given["apply"],
-        options=given["options"],
-        references=data.references,
-        campaigns=data.campaigns,
-        raters=data.raters,
-        systems=data.systems,
-    )
+    params = {name: check.params[name] for name in TrainingOptions.__dataclass_fields__ if name in check.params}
+    data = DataChoice.from_dict(check.params["data"])
+    options = TrainingOptions(**{**params, **vars(data)})
     return start_training(project=project, user=user, options=options)
 
 

@@ -21,7 +21,7 @@ from scoring.forms.fields import ApplyForm
 from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.catalogue import entries, get_entry
 from scoring.services.leaderboards import compute_leaderboard
-from scoring.services.scores import defaults_of
+from scoring.services.scores import get_default_options
 from tests.pages import read_page
 from tests.scoring.training import make_trained
 
@@ -206,7 +206,7 @@ def test_untouched_form_requests_the_defaults(name, scored, settings):
     assert sent.is_valid() or not sent.fields, sent.errors
     given = sent.options if sent.fields else {}
     named = {option.name: given[option.name] for option in entry.options if option.needed}
-    defaults = defaults_of(entry, project) | named
+    defaults = get_default_options(entry, project) | named
     assert entry.parse_options({**defaults, **given}) == entry.parse_options(defaults)
 
 
