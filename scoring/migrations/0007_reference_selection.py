@@ -24,12 +24,18 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.RenameModel("AnnotationTrace", "SelectionTrace"),
-        migrations.AlterField(
-            "selectiontrace",
-            "item",
-            models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="selection_traces", to="annotation.item"
-            ),
+        migrations.SeparateDatabaseAndState(
+            state_operations=[
+                migrations.AlterField(
+                    "selectiontrace",
+                    "item",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="selection_traces",
+                        to="annotation.item",
+                    ),
+                ),
+            ]
         ),
         migrations.RunPython(rename_runs, restore_runs),
     ]
