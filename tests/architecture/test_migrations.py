@@ -170,9 +170,9 @@ def _one(*operations: Any) -> list[tuple[str, str]]:
     [
         (migrations.AddField("item", "x", models.IntegerField(default=0)), "no default"),
         (migrations.AddField("item", "x", models.IntegerField(null=True, db_index=True)), "builds an index"),
-        (migrations.AlterField("item", "text", models.CharField(max_length=20)), "writes the whole table"),
-        (migrations.AlterField("item", "text", models.TextField()), "writes the whole table"),
-        (migrations.AlterField("item", "text", models.CharField(max_length=10, null=True)), "writes the whole table"),
+        (migrations.AlterField("item", "text", models.CharField(max_length=20)), "scans the whole table"),
+        (migrations.AlterField("item", "text", models.TextField()), "scans the whole table"),
+        (migrations.AlterField("item", "text", models.CharField(max_length=10, null=True)), "scans the whole table"),
         (migrations.AddIndex("item", models.Index(fields=["text"], name="i")), "keeps writers out"),
         (migrations.AddConstraint("item", models.UniqueConstraint(fields=["text"], name="c")), "under a lock"),
         (migrations.RemoveField("item", "text"), "former release"),

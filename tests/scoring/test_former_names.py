@@ -19,7 +19,10 @@ migration = importlib.import_module("scoring.migrations.0007_reference_selection
 
 
 def test_stored_runs_are_renamed_and_back(cast):
-    runs = [Run.objects.create(project=cast.project, kind=kind) for kind in ("annotate", "annotate-preview", "score")]
+    runs = [
+        Run.objects.create(project=cast.project, kind=kind, input_hash=kind)
+        for kind in ("annotate", "annotate-preview", "score")
+    ]
     for change, expected in (
         (migration.rename_runs, ["select-references", "preview-references", "score"]),
         (migration.restore_runs, ["annotate", "annotate-preview", "score"]),

@@ -83,34 +83,34 @@ BERT = {"model_type": "bert", "hidden_size": 32}
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (_link, "no file of an evaluator"),
-        (_linked_folder, "no file of an evaluator"),
-        (_file("pytorch_model.bin", pickle.dumps(Trap())), "no file of an evaluator"),
-        (_file("modeling_x.py"), "no file of an evaluator"),
-        (_file("setup.cfg"), "no file of an evaluator"),
+        (_link, "not a file of an evaluator"),
+        (_linked_folder, "not a file of an evaluator"),
+        (_file("pytorch_model.bin", pickle.dumps(Trap())), "not a file of an evaluator"),
+        (_file("modeling_x.py"), "not a file of an evaluator"),
+        (_file("setup.cfg"), "not a file of an evaluator"),
         (_file("card.md", b"x" * 21_000_000), "larger than 20 MB"),
-        (_weights(pickle.dumps(Trap())), "no safetensors file"),
-        (_weights(tensors({"w": HUGE})), "no safetensors file"),
-        (_weights(struct.pack("<Q", 2**40) + b"{}"), "no safetensors file"),
-        (_weights(tensors({"w": {**HUGE, "shape": [2**32, 2**32, 2**32]}})), "no safetensors file"),
-        (_weights(tensors({"w": {"dtype": "F32", "shape": [4], "data_offsets": [-16, 0]}})), "no safetensors file"),
+        (_weights(pickle.dumps(Trap())), "not a safetensors file"),
+        (_weights(tensors({"w": HUGE})), "not a safetensors file"),
+        (_weights(struct.pack("<Q", 2**40) + b"{}"), "not a safetensors file"),
+        (_weights(tensors({"w": {**HUGE, "shape": [2**32, 2**32, 2**32]}})), "not a safetensors file"),
+        (_weights(tensors({"w": {"dtype": "F32", "shape": [4], "data_offsets": [-16, 0]}})), "not a safetensors file"),
         (_weights(tensors({})), "no"),
         (_config(auto_map={"AutoModel": "x.Y"}), "auto_map"),
         (_config(trust_remote_code=True), "trust_remote_code"),
-        (_config(encoder={**BERT, "auto_map": {"AutoModel": "x.Y"}}), "foreign code"),
-        (_config(encoder={**BERT, "custom_pipelines": {}}), "foreign code"),
-        (_config(encoder={"model_type": "x"}), "of the kind"),
-        (_config(encoder={**BERT, "hidden_size": 10**7}), "no evaluator has more than 20,000"),
-        (_config(encoder={**BERT, "num_hidden_layers": 10**5}), "no evaluator has more than 200"),
-        (_config(encoder={**BERT, "vocab_size": 10**10}), "no evaluator has more than 2,000,000"),
-        (_config(network={"hidden": 10**9}), "no evaluator has more than 20,000"),
+        (_config(encoder={**BERT, "auto_map": {"AutoModel": "x.Y"}}), "code of an upload is never run"),
+        (_config(encoder={**BERT, "custom_pipelines": {}}), "code of an upload is never run"),
+        (_config(encoder={"model_type": "x"}), "of the type"),
+        (_config(encoder={**BERT, "hidden_size": 10**7}), "the maximum is 20,000"),
+        (_config(encoder={**BERT, "num_hidden_layers": 10**5}), "the maximum is 200"),
+        (_config(encoder={**BERT, "vocab_size": 10**10}), "the maximum is 2,000,000"),
+        (_config(network={"hidden": 10**9}), "the maximum is 20,000"),
         (_config(model_type="gpt2"), "not evalapp"),
-        (_file("config.json", b"[" * 200_000), "no JSON object"),
+        (_file("config.json", b"[" * 200_000), "not a JSON object"),
     ],
 )
 def test_dangerous_content_is_refused(folder, spoil, words):
     spoil(folder)
-    with pytest.raises(BadInput, match="was refused") as refused:
+    with pytest.raises(BadInput, match="was rejected") as refused:
         check_folder(folder)
     assert words in str(refused.value.detail), refused.value.detail
 

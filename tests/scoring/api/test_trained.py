@@ -96,7 +96,7 @@ def test_evaluator_is_imported(toy):
     assert Evaluator.objects.get(slug="copy").signature == evaluator.signature
     wrong = api.post(f"{BASE}evaluators/trained/", {"files": SimpleUploadedFile("a.zip", b"PK")}, format="multipart")
     assert wrong.status_code == 400
-    assert "a.zip is no file of an evaluator" in wrong.json()["detail"]
+    assert "a.zip is not a file of an evaluator" in wrong.json()["detail"]
     misspelt = api.post(f"{BASE}evaluators/trained/", {"nmae": "copy", "files": files}, format="multipart")
     assert (misspelt.status_code, misspelt.json()["errors"][0]["field"]) == (400, "nmae")
 

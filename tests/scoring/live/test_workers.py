@@ -19,7 +19,7 @@ from scoring.live import asking
 from scoring.models import CurvePoint, Evaluator
 from scoring.pipelines.train import work_folder
 from scoring.selectors.training import artefact_folder
-from scoring.services.online import score_pairs
+from scoring.services.online import ask_evaluator
 from scoring.services.training import TrainingOptions, start_training
 from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
@@ -65,7 +65,7 @@ def pair(text: str = "It says something more.") -> dict:
 def warm(people, evaluator: Evaluator) -> bool:
     """Whether the live worker answers; the first calls may time out while it loads the model."""
     try:
-        score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
+        ask_evaluator(user=people.viewer, evaluator=evaluator.slug, request={"kind": "score", "pairs": [pair()]})
     except Unavailable:
         return False
     return True
@@ -73,7 +73,7 @@ def warm(people, evaluator: Evaluator) -> bool:
 
 def test_missing_worker_of_the_queue_is_reported_at_once(people):
     with pytest.raises(Unavailable, match="no worker serves the queue “live”"):
-        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+        ask_evaluator(user=people.viewer, evaluator="length", request={"kind": "score", "pairs": [pair()]})
 
 
 def test_killed_training_ends_with_the_weights_of_an_uninterrupted_one(work, people, tmp_path):
@@ -121,15 +121,19 @@ def test_live_scores_arrive_in_time_during_a_training(work, live, people, settin
     run = ask(people.project, seed=7, encoder=tiny_encoder("bert", tmp_path / "encoder"), **LONG)
     settings.LIVE_TIMEOUT_MS = 2000
     wait_until(lambda: warm(people, evaluator), seconds=PATIENCE)
-    first = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
+    first = ask_evaluator(user=people.viewer, evaluator=evaluator.slug, request={"kind": "score", "pairs": [pair()]})
     wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > 0, seconds=PATIENCE)
     done = run.done
     for _ in range(20):
-        answer = score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()] * 64)
+        answer = ask_evaluator(
+            user=people.viewer, evaluator=evaluator.slug, request={"kind": "score", "pairs": [pair()] * 64}
+        )
         assert answer["scores"] == first["scores"] * 64
     wait_until(lambda: read_state(run) == Run.State.RUNNING and run.done > done)
     assert answer["signature"] == evaluator.signature
-    baseline = score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two three"), pair("")])
+    baseline = ask_evaluator(
+        user=people.viewer, evaluator="length", request={"kind": "score", "pairs": [pair("one two three"), pair("")]}
+    )
     # Three word tokens; an empty text gets the worst value, which is 0.
     assert baseline["scores"] == [3.0, 0.0]
     assert baseline["signature"].startswith("length|")
@@ -139,7 +143,9 @@ def test_live_scores_arrive_in_time_during_a_training(work, live, people, settin
 def test_unanswerable_requests_are_explained(house, live, people, settings):
     evaluator = train(people.project, folds=1)
     settings.LIVE_TIMEOUT_MS = 60_000
-    answer = score_pairs(user=people.viewer, evaluator="token-f1", pairs=[{"text": "x"}])
+    answer = ask_evaluator(
+        user=people.viewer, evaluator="token-f1", request={"kind": "score", "pairs": [{"text": "x"}]}
+    )
     assert (answer["scores"], answer["reasons"]) == ([None], ["no references"])
     source = {"folder": evaluator.folder, "slug": evaluator.slug}
     with pytest.raises(BadInput, match="does not rate the reliability"):
@@ -147,13 +153,13 @@ def test_unanswerable_requests_are_explained(house, live, people, settings):
     (artefact_folder(evaluator) / "card.md").unlink()
     os.utime(artefact_folder(evaluator) / "evaluator.json", (1, 1))
     with pytest.raises(Unavailable, match=r"card\.md missing"):
-        score_pairs(user=people.viewer, evaluator=evaluator.slug, pairs=[pair()])
+        ask_evaluator(user=people.viewer, evaluator=evaluator.slug, request={"kind": "score", "pairs": [pair()]})
     # Asleep, it answers nothing; abandoned requests are dropped, and nothing remains.
     os.killpg(live.pid, signal.SIGSTOP)
     settings.LIVE_TIMEOUT_MS = 300
     for _ in range(3):
         with pytest.raises(Unavailable, match=r"No score within 0\.3 s"):
-            score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+            ask_evaluator(user=people.viewer, evaluator="length", request={"kind": "score", "pairs": [pair()]})
     client = redis.Redis.from_url(house.redis_url)
     assert not client.keys("evalapp:live:*")
     os.killpg(live.pid, signal.SIGCONT)
@@ -166,5 +172,5 @@ def test_unanswerable_requests_are_explained(house, live, people, settings):
     client.rpush("live", *["x"] * asking.MOST_WAITING)
     began = time.monotonic()
     with pytest.raises(Unavailable, match="32 requests for online scores are waiting"):
-        score_pairs(user=people.viewer, evaluator="length", pairs=[pair()])
+        ask_evaluator(user=people.viewer, evaluator="length", request={"kind": "score", "pairs": [pair()]})
     assert time.monotonic() - began < 10  # out of the twenty seconds to wait for an answer

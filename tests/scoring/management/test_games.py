@@ -261,7 +261,7 @@ def test_impossible_requests_are_explained(filled, source, score):
     run = ask()
     assert (run.pk, run.queue, run.params["evaluator"]) == (ask(evaluator="judge").pk, "gpu", "judge")
     assert ask(seeds=7).pk != run.pk
-    with refused(CommandError, f"judge is just comparing these systems in run {run.pk}"):
+    with refused(CommandError, f"judge is comparing these systems in run {run.pk}"):
         command("systems", "--by", "judge", "--method", "glicko2")
     with refused(CommandError, "length scores single texts and cannot compare"):
         command("systems", "--by", "length", "--method", "glicko2")

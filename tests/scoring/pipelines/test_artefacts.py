@@ -214,10 +214,12 @@ def test_mismatched_parts_are_refused_with_their_file(toy):
         return run.error
 
     assert "not a safetensors file" in refused("model.safetensors", b"\x80\x04pickle")
-    assert "has the entries auto_map" in refused("config.json", {**content("config.json"), "auto_map": {"a": "b.c"}})
-    assert "of the kind 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
+    assert "has unknown entries: auto_map" in refused(
+        "config.json", {**content("config.json"), "auto_map": {"a": "b.c"}}
+    )
+    assert "of the type 'gpt2'" in refused("config.json", {**content("config.json"), "encoder": {"model_type": "gpt2"}})
     foreign = {"model_type": "bert", "auto_map": {}}
-    assert "foreign code" in refused("config.json", {**content("config.json"), "encoder": foreign})
+    assert "code of an upload is never run" in refused("config.json", {**content("config.json"), "encoder": foreign})
     # Incompatible sizes end in an error of the encoder's own.
     uneven = {"model_type": "bert", "hidden_size": 30, "num_attention_heads": 4, "num_hidden_layers": 1}
     assert "is damaged (ValueError" in refused("config.json", {**content("config.json"), "encoder": uneven})
@@ -229,13 +231,13 @@ def test_mismatched_parts_are_refused_with_their_file(toy):
         record = {**header["record"], **figures}
         assert "is damaged" in refused("evaluator.json", {**header, "record": record})
     elsewhere = {"name": "/etc", "weights": "0", "embedded": False}
-    assert "works on the encoder '/etc'" in refused("evaluator.json", {**header, "encoder": elsewhere})
-    assert "no JSON object" in refused("evaluator.json", b"[" * 100_000)
+    assert "uses the encoder '/etc'" in refused("evaluator.json", {**header, "encoder": elsewhere})
+    assert "not a JSON object" in refused("evaluator.json", b"[" * 100_000)
     assert "fixtures.jsonl is empty" in refused("fixtures.jsonl", b"")
     rows = [json.loads(line) for line in (folder / "fixtures.jsonl").read_text().splitlines()]
     rows[0]["score"] += 1
     assert "fixture 1 scores" in refused("fixtures.jsonl", "\n".join(map(json.dumps, rows)).encode())
-    assert "speaks of 3 folds" in refused("evaluator.json", {"evaluator": "toy", "folds": 3})
+    assert "declares 3 folds" in refused("evaluator.json", {"evaluator": "toy", "folds": 3})
     assert not Evaluator.objects.filter(project=toy.foreign).exists()
 
 
@@ -243,7 +245,7 @@ def test_names_are_checked_before_anything_is_stored(toy, settings):
     def send(files: Files, name: str = "") -> None:
         receive_artefact(project=toy.project, user=None, name=name, files=files)
 
-    with pytest.raises(BadInput, match=r"weights\.pkl is no file of an evaluator"):
+    with pytest.raises(BadInput, match=r"weights\.pkl is not a file of an evaluator"):
         send({"files": [SimpleUploadedFile("weights.pkl", b"x")]})
     with pytest.raises(BadInput, match="other is no part of an evaluator"):
         send({"other": [SimpleUploadedFile("card.md", b"x")]})
@@ -270,11 +272,11 @@ def test_missing_files_are_detected_from_the_names_alone(cast, client, name):
 
     rest = [other for other in REQUIRED if other != name]
     alone = send(api, files=rest)
-    assert (alone.status_code, alone.json()["errors"]) == (400, [{"field": "files", "message": f"{name} is missing."}])
+    assert (alone.status_code, alone.json()["errors"]) == (400, [{"field": "files", "message": f"Missing: {name}."}])
     shown = send(page, files=rest)
-    assert (shown.status_code, f"{name} is missing." in shown.content.decode()) == (422, True)
+    assert (shown.status_code, f"Missing: {name}." in shown.content.decode()) == (422, True)
     folds = {"files": ["evaluator.json"], "fold_0": list(REQUIRED), "fold_1": rest}
-    told = f"{name} of fold-1 is missing."
+    told = f"Missing in fold-1: {name}."
     found = send(api, **folds)
     assert (found.status_code, found.json()["errors"]) == (400, [{"field": "fold-1", "message": told}])
     shown = send(f"{page}?folds=2", **folds)
@@ -294,14 +296,14 @@ def test_missing_folds_are_detected_from_the_names_alone(cast, settings):
     assert refused(files=["evaluator.json"], fold_0=whole, fold_2=whole) == [
         ("fold-1", "All files of fold-1 are missing.")
     ]
-    assert refused(fold_0=whole, fold_1=whole) == [("files", "evaluator.json is missing.")]
+    assert refused(fold_0=whole, fold_1=whole) == [("files", "Missing: evaluator.json.")]
     ((field, text),) = refused(files=["evaluator.json"])
-    assert (field, "are missing. Of a cross-fitted evaluator the files of its folds" in text) == ("files", True)
+    assert (field, "A cross-fitted evaluator" in text) == ("files", True)
     # A wrong name and a missing file: both are reported.
     given = [name for name in whole if name != "model.safetensors"]
-    assert [text.split(" ")[0] for _, text in refused(files=[*given, "pytorch_model.bin"])] == [
-        "pytorch_model.bin", "model.safetensors",
-    ]  # fmt: skip
+    wrong, missing = (text for _field, text in refused(files=[*given, "pytorch_model.bin"]))
+    assert "pytorch_model.bin" in wrong
+    assert "model.safetensors" in missing
     assert not Path(settings.ARTEFACTS_DIR).exists()
 
 

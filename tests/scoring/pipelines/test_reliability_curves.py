@@ -115,7 +115,7 @@ def test_each_fold_selects_for_unseen_items(project) -> None:
 
 
 def test_missing_curves_are_explained(project) -> None:
-    with pytest.raises(BadInput, match="Name another"):
+    with pytest.raises(BadInput, match="differs from the first"):
         curves(project, evaluator="one", other="one")
     Rating.objects.all().delete()
     run = curves(project, evaluator="one")

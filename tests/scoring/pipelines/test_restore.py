@@ -249,4 +249,4 @@ def test_scores_of_another_evaluator_with_the_same_name_are_refused(cast):
         project=cast.project, slug="both", name="combined", kind="combined", options={"parts": ["length", "chrf"]}
     )
     combined = take_in(cast.project, {"score_sets.jsonl": [{**both, "options": {"parts": ["length", "bleu"]}}]})
-    assert "“both” combines others" in list_errors(combined)[0]
+    assert "“both” of this project is a different combination" in list_errors(combined)[0]

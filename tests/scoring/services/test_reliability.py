@@ -80,9 +80,9 @@ def test_only_complete_set_rating_evaluators_can_be_chosen(project):
 @pytest.mark.parametrize(
     ("slug", "note"),
     [
-        ("none", "no evaluator “none” was trained here. There are: rater."),
-        ("", "none is chosen. There are: rater."),
-        ("other", "other is a trained maude; only ream rates sets"),
+        ("none", "there is no evaluator “none”. Available: rater."),
+        ("", "no evaluator is selected. Available: rater."),
+        ("other", "other was trained as maude; only ream"),
     ],
 )
 def test_without_such_an_evaluator_there_is_a_note(project, asked, slug, note):

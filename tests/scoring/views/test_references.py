@@ -105,7 +105,7 @@ def test_merge_and_delete(project, researcher, score) -> None:
     text = page(researcher, "reference-set-delete", "alpha", "both")
     assert "12 scores use it, by token-f1" in text
     address = reverse("scoring:reference-set-delete", args=["alpha", "both"])
-    assert "Say that they go with it" in read_page(researcher.post(address))
+    assert "Confirm that they are deleted" in read_page(researcher.post(address))
     assert researcher.post(address, {"with_scores": "on"}).status_code == 302
     assert not ReferenceSet.objects.filter(name="both").exists()
     assert "cannot be deleted here" in page(researcher, "reference-set-delete", "alpha", "original")

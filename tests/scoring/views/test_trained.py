@@ -291,7 +291,7 @@ def test_files_are_downloaded_and_imported(researcher, toy):
     assert "Imported" in page
     wrong = researcher.post(address("evaluator-upload"), {"files": [SimpleUploadedFile("a.exe", b"x")]})
     assert wrong.status_code == 422
-    assert "a.exe is no file of an evaluator" in read_page(wrong)
+    assert "a.exe is not a file of an evaluator" in read_page(wrong)
 
 
 def test_deleting_asks_for_confirmation(researcher, toy):
