@@ -164,7 +164,9 @@ def test_unanswerable_requests_are_explained(house, live, people, settings):
     assert not client.keys("evalapp:live:*")
     os.killpg(live.pid, signal.SIGCONT)
     settings.LIVE_TIMEOUT_MS = 20_000
-    assert score_pairs(user=people.viewer, evaluator="length", pairs=[pair("one two")])["scores"] == [2.0]
+    assert ask_evaluator(user=people.viewer, evaluator="length", request={"kind": "score", "pairs": [pair("one two")]})[
+        "scores"
+    ] == [2.0]
     assert not client.keys("evalapp:live:*:*")
     # A full queue is reported at once.
     house.kill(live)  # its last heartbeat is at most a few seconds old
