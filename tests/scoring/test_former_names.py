@@ -11,7 +11,7 @@ from django.core.management import get_commands, load_command_class
 from annotation.models import ReferenceSet
 from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
-from scoring.selectors.reference_sets import kind_of, sets_chosen_by
+from scoring.selectors.reference_sets import get_kind, sets_chosen_by
 from tests.scoring.reference_selection import SeeThrough, fill_references, see_through
 
 pytestmark = pytest.mark.django_db
@@ -54,5 +54,5 @@ def test_former_command_has_the_same_options():
 
 def test_set_of_version_0_1_is_a_selected_one(cast):
     row = ReferenceSet.objects.create(project=cast.project, name="old", meta={"kind": "annotate", "evaluator": "judge"})
-    assert kind_of(row) == "selected"
+    assert get_kind(row) == "selected"
     assert sets_chosen_by(cast.project, "judge") == [row]

@@ -111,7 +111,7 @@ def test_set_without_references_for_the_outputs_is_refused_at_once(cast):
         (("score", "chrf", "--project", "alpha", "--references", "none"), "none", 2),
         (("train", "maud", "--project", "alpha"), "Did you mean maude", 2),
         (("select_references", "alpha", "--evaluator", "nosuch", "--into", "new"), "nosuch", 2),
-        (("systems", "alpha"), "Nobody has made ratings", 1),
+        (("systems", "alpha"), "no ratings of outputs yet", 1),
         (("systems", "alpha", "--by", "length"), "has been applied", 2),
         (("systems", "alpha", "--by", "nosuch"), "nosuch", 2),
         (("meta", "alpha", "--aspect", "nosuch"), "nosuch", 2),

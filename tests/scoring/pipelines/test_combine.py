@@ -159,7 +159,7 @@ def test_part_without_any_score_is_refused(scored, score):
         start_combination(project=scored.project, options=CombineOptions(("length", "overlap")), send=False)
 
 
-def test_make_signature_very_many_parts_fits():
+def test_signature_of_very_many_parts_fits():
     sets = [ScoreSet(evaluator=Evaluator(slug=f"evaluator-of-some-length-{k}"), signature="x") for k in range(50)]
     params = {"method": "stacked", "aspect": "quality", "ratings": "raw", "share": 0.5, "seed": 13}
     full, short = make_signature(params, sets)

@@ -24,7 +24,14 @@ from scoring.ml.training import finetune
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
 from scoring.pipelines.resuming import describe_checkpoints
-from scoring.selectors.training import artefact_folder, card_of, curve_of, default_folds, files_of, find_training_data
+from scoring.selectors.training import (
+    artefact_folder,
+    default_folds,
+    find_training_data,
+    list_files,
+    read_card,
+    read_curve,
+)
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import (
@@ -65,9 +72,9 @@ def test_single_model_trains_on_some_groups_and_its_scores_are_marked(toy, artef
     assert (record["models"][0]["n_groups"], record["models"][0]["n_dev_groups"]) == (10, 1)
     assert evaluator.signature.startswith("toy|profile:recommended|aspect:quality|")
     assert not (artefacts / "work" / str(evaluator.run_id)).exists()
-    names = {file.name for file in files_of(evaluator)}
+    names = {file.name for file in list_files(evaluator)}
     assert {"model.safetensors", "evaluator.json", "card.md", "fixtures.jsonl"} <= names
-    assert "# toy" in card_of(evaluator)
+    assert "# toy" in read_card(evaluator)
     run = score(toy.project, "first-one")
     assert (run.queue, run.result["scored"], run.result["in_training"]) == ("gpu", 24, 22)
     split = json.loads((artefact_folder(evaluator) / "split.json").read_text())
@@ -106,7 +113,7 @@ def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
 
 def test_curve_and_log_are_stored(toy):
     evaluator = train(toy.project, folds=2, options={"epochs": 3})
-    curve = curve_of(evaluator.run)
+    curve = read_curve(evaluator.run)
     assert list(curve) == ["fold 1 of 2, training", "fold 2 of 2, training"]
     # Three batches per epoch, three epochs: a point for every step.
     assert [step for step, _ in curve["fold 1 of 2, training"]] == list(range(1, 10))
