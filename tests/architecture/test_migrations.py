@@ -49,7 +49,7 @@ ALLOWED: dict[str, dict[str, str]] = {
             for name in ("content", "link", "salt", "scope")
         },
     },
-    "scoring.0007_reference_selection": {"RenameModel SelectionTrace": _STOPPED + "a table is renamed in no time"},
+    "scoring.0007_reference_selection": {"RenameModel AnnotationTrace": _STOPPED + "a table is renamed in no time"},
     "scoring.0002_trained": {
         **{
             f"AddField evaluator.{name}": "a project has dozens of evaluators, not thousands"
