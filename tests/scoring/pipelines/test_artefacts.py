@@ -225,7 +225,7 @@ def test_mismatched_parts_are_refused_with_their_file(toy):
     assert "is damaged (ValueError" in refused("config.json", {**content("config.json"), "encoder": uneven})
     header = content("evaluator.json")
     assert "names the evaluator 'chrf'" in refused("evaluator.json", {**header, "evaluator": "chrf"})
-    assert "fitting “settings”" in refused("evaluator.json", {**header, "settings": []})
+    assert "no valid “settings”" in refused("evaluator.json", {**header, "settings": []})
     # The card is rewritten from the record.
     for figures in ({"correlations": [{}]}, {"verdicts": [{"aspect": "a"}]}, {"verdicts": [{**NO_PAIRS}]}):
         record = {**header["record"], **figures}
@@ -247,7 +247,7 @@ def test_names_are_checked_before_anything_is_stored(toy, settings):
 
     with pytest.raises(BadInput, match=r"weights\.pkl is not a file of an evaluator"):
         send({"files": [SimpleUploadedFile("weights.pkl", b"x")]})
-    with pytest.raises(BadInput, match="other is no part of an evaluator"):
+    with pytest.raises(BadInput, match="other is not a part of an evaluator"):
         send({"other": [SimpleUploadedFile("card.md", b"x")]})
     with pytest.raises(BadInput, match=r"card\.md was sent twice"):
         send({"files": [SimpleUploadedFile("card.md", b"x"), SimpleUploadedFile("card.md", b"y")]})
