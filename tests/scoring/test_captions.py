@@ -24,10 +24,10 @@ def test_caption_states_that_williams_assumes_independent_outputs(test):
 def test_caption_states_where_coefficients_and_tests_use_other_outputs(ns, differ):
     shown = letters_caption(table("perm-inputs", ns))
     assert "over 90 outputs scored by all" in shown
-    assert ("over all outputs that its own evaluator has scored" in shown) == differ
+    assert ("uses all outputs that its evaluator has scored" in shown) == differ
     # At system level, all coefficients use the outputs that all evaluators have scored.
     of_systems = letters_caption({**table("perm-systems", ns), "level": "system"})
-    assert "its own evaluator" not in of_systems
+    assert "its evaluator has scored" not in of_systems
 
 
 def test_caption_without_letters_gives_the_reason_and_the_test():

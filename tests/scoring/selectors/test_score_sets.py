@@ -69,7 +69,7 @@ def test_unfinished_sets_show_how_their_run_ended(scored):
     Run.objects.filter(pk=run.pk).update(state="cancelled")
     assert found().stale == f"not finished: run {run.pk} was cancelled"
     run.delete()
-    assert (found().stale, found().may_be_retried) == ("not finished: its run is gone", False)
+    assert (found().stale, found().may_be_retried) == ("not finished: its run was deleted", False)
 
 
 def test_scores_of_some_outputs(scored):
@@ -129,8 +129,8 @@ def test_later_written_references_make_scores_against_their_set_stale(cast, scor
     score(cast.project, "token-f1", references=name)
     assert stale() == ""
     send(cast.annotator, desk, "And something more.")
-    assert stale() == f"people changed the references of {name} later"
+    assert stale() == f"references were added to or removed from {name} later"
     score(cast.project, "token-f1", references=name)
     assert stale() == ""
     withdraw_reference(user=cast.researcher, reference_id=WrittenReference.objects.latest("pk").pk)
-    assert stale() == f"people changed the references of {name} later"
+    assert stale() == f"references were added to or removed from {name} later"

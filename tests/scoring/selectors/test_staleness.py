@@ -145,4 +145,4 @@ def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeyp
     send(cast.annotator, desk, "And something more.")
     assert compute_stamp(cast.project, query) != before
     assert compute_stamp(cast.project, SystemsQuery()) == people
-    assert f"people changed the references of {name}" in make_table(cast.project, query)["stale"][0]["reason"]
+    assert f"references were added to or removed from {name}" in make_table(cast.project, query)["stale"][0]["reason"]

@@ -68,10 +68,10 @@ def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
     trained.save()
     found = gold_growth(user=cast.viewer, campaign=campaign)
     assert (found.metric, found.why) == (
-        "bleu-star", "as bertscore, for which ream-1 was trained, takes too long for a page"
+        "bleu-star", "because the metric of ream-1, bertscore, is too slow"
     )  # fmt: skip
     campaign.evaluator = ""
-    assert choose_metric(campaign) == ("bleu-star", "as the campaign has no evaluator")
+    assert choose_metric(campaign) == ("bleu-star", "because the campaign has no evaluator")
 
 
 def test_without_ratings_or_permission(cast, campaign):

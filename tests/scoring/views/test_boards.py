@@ -135,7 +135,7 @@ def test_systems_by_judgements_of_one_campaign(cast, client, monkeypatch):
     assert f'<option value="{first.slug}">' in shown
     told = io.StringIO()
     call_command("systems", "alpha", "--campaign", first.slug, stdout=told)
-    assert f"Only what was judged in the campaign {first.slug}." in told.getvalue()
+    assert f"Only judgements of the campaign {first.slug}." in told.getvalue()
     assert client.get(f"{api}?campaign=none").status_code == 404
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     assert client.get(f"{api}?campaign=none").status_code == 404  # no run that would fail

@@ -150,16 +150,16 @@ def test_intervals_with_wrong_coverage_carry_a_note():
 def test_notes_on_intervals_match_the_simulation():
     file = Path(__file__).parents[4] / "docs/results/rows/intervals.jsonl"
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    for n, span in ((30, ".91 to .94 for 30 groups"), (100, ".92 to .95 from 100")):
+    for n, span in ((30, ".91 to .94 for 30 groups"), (100, ".92 to .95 for 100")):
         found = [row["result"] for row in rows if f"intervals over outputs, {n} items" in row["setting"]]
         shares = [result[grouping] for result in found for grouping in ("none", "item", "system")]
         assert len(shares) >= 27
-        assert f"{min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") == span.replace(" groups", "")
+        assert f"{min(shares):.2f} to {max(shares):.2f} for {n}".replace("0.", ".") == span.replace(" groups", "")
         assert span in coverage_note("segment", n)
     for n in (10, 20, 50):
         (found,) = [row["result"] for row in rows if row["setting"] == f"agreement | {n} units"]
         shares = [found[name] for name in ("alpha (interval)", "alpha (nominal)", "Fleiss' kappa", "ICC(A,1)")]
-        assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
+        assert f"in {min(shares):.2f} to {max(shares):.2f} for {n}".replace("0.", ".") in NARROW
 
 
 def test_system_scores_over_more_outputs_carry_a_note():
