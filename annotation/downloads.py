@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from django.http import FileResponse
 
-from annotation.services.exports import exported_file
+from annotation.services.exports import get_exported_file
 from evalapp.common.models import Run
 
 
 def send_file(run: Run, name: str) -> FileResponse:
     """The file as an attachment."""
-    response = FileResponse(exported_file(run=run, name=name).open("rb"), as_attachment=True, filename=name)
+    response = FileResponse(get_exported_file(run=run, name=name).open("rb"), as_attachment=True, filename=name)
     response.headers["Content-Type"] = "application/octet-stream"
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response

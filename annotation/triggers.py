@@ -1,7 +1,7 @@
 """Database triggers that maintain `Item.judged` for ratings and comparisons, so that it is correct for every writer
 (judging, imports, undo) and judging needs no further query.
 
-Deleting ratings or comparisons locks the project's row exclusively (`only_one_promotion`); writing them takes a shared
+Deleting ratings or comparisons locks the project's row exclusively (`lock_promotion`); writing them takes a shared
 lock until the commit, before the item is read. So neither misses the other, and annotators do not wait for each other.
 `ensure_triggers` is called after every migration, because SQLite drops the triggers of a table that it rebuilds."""
 
@@ -22,8 +22,7 @@ _UNJUDGED = """NOT EXISTS (SELECT 1 FROM annotation_output o JOIN annotation_rat
   WHERE o.item_id = annotation_item.id)"""
 
 # Few and many rows are handled separately, so that each has its own query plan. Items are updated one by one: a join
-# with
-# rows without statistics could get a very bad plan. `::int` stops the planner from using the indexes of judged and
+# with rows without statistics could get a very bad plan. `::int` stops the planner from using the indexes of judged and
 # unjudged items, which it believes to be empty. An item that is already judged is not locked.
 _POSTGRES = (
     """CREATE OR REPLACE FUNCTION {table}_added() RETURNS trigger LANGUAGE plpgsql AS $$

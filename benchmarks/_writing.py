@@ -54,7 +54,7 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
 
     from annotation.models import Item, Reference, ReferenceSet
     from annotation.services.campaigns import create_writing, open_campaign
-    from annotation.services.writing_handout import next_task
+    from annotation.services.writing_handout import get_next_task
     from evalapp.accounts.models import Membership, Project, User
 
     texts = read_texts(Path(data) if data else None)
@@ -74,13 +74,13 @@ def prepare(people: int, references: int, seed: int, data: str, live: bool) -> l
     for number in range(people):
         user = User.objects.create(username=f"annotator{number:02d}")
         Membership.objects.create(project=project, user=user, role="annotator", pseudonym=f"r{number:02d}")
-        desk = next_task(user=user, campaign_id=campaign.pk)
+        view = get_next_task(user=user, campaign_id=campaign.pk)
         session = SessionStore()
         session[SESSION_KEY] = str(user.pk)
         session[BACKEND_SESSION_KEY] = "evalapp.accounts.backends.PasswordBackend"
         session[HASH_SESSION_KEY] = user.get_session_auth_hash()
         session.create()
-        found.append({"cookie": session.session_key, "campaign": campaign.pk, "public": desk.public})
+        found.append({"cookie": session.session_key, "campaign": campaign.pk, "public": view.public})
     return found
 
 

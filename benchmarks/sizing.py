@@ -44,7 +44,7 @@ with connection.cursor() as cursor:
 JUDGE = """
 from uuid import uuid4
 from annotation.services.campaigns import create_campaign, open_campaign
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.models import Membership, Project, User
 project = Project.objects.get(slug="sizing")
 user = User.objects.create_user(username="anna")
@@ -52,7 +52,7 @@ Membership.objects.create(project=project, user=user, role="annotator", pseudony
 aspect = {"name": "grade", "question": "How good?", "low": 1, "high": 5}
 plan = {"name": "Sizing", "kind": "likert", "overlap": 1, "aspects": [aspect]}
 campaign = open_campaign(campaign=create_campaign(project=project, user=None, plan=plan), user=None, here=True)
-shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
 for _ in range(count):
     more = {"public": shown.public, "submission": uuid4(), "answer": {"grade": 3}}
     shown = submit_answer(user=user, then="next", **more).next

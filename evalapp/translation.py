@@ -12,9 +12,12 @@ _translate: Callable[[str], str] = str
 _translate_plural: Callable[[str, str, int], str] | None = None
 
 
-def gettext(message: str) -> str:
-    """Return `message` in the language of the current request, or unchanged where nothing translates."""
-    return _translate(message)
+def gettext(message: str, **values: object) -> str:
+    """Return `message` in the language of the current request, or unchanged if there is no translator.
+
+    `values` replace the named placeholders: `gettext("%(name)s is missing.", name="id")`."""
+    translated = _translate(message)
+    return translated % values if values else translated
 
 
 def ngettext(singular: str, plural: str, number: int) -> str:

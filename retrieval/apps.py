@@ -8,12 +8,12 @@ class RetrievalConfig(AppConfig):
         from annotation.services import hooks
         from evalapp.common import hooks as common_hooks
 
-        from . import jobs  # noqa: F401  (registers the kinds of job of this room)
+        from . import jobs  # noqa: F401  (registers the kinds of job of this app)
 
         common_hooks.PROJECT_CLEANERS.register("retrieval.services.corpora:clear_project")
         common_hooks.BACKUP_FILES.register("retrieval.selectors.backup_files:list_backup_files")
         common_hooks.AFTER_RESTORE.register("retrieval.pipelines.restored:build_indexes")
-        common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:server_checks")
+        common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:check_server")
         common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:checks")
-        hooks.register_candidates("retrieval.services.candidates:candidates_for")
-        hooks.register_corpora("retrieval.selectors.corpora:choices_for")
+        hooks.register_candidates("retrieval.services.candidates:find_candidates")
+        hooks.register_corpora("retrieval.selectors.corpora:list_choices")

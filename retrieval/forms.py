@@ -1,4 +1,4 @@
-"""Forms of corpora: make one, add to one."""
+"""Forms for creating a corpus and adding to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE = CorpusPart.Kind.FILE.value
 
 
 def add_faults(form: forms.Form, error: Any) -> None:
-    """The faults of a domain error at their fields, the rest above the form."""
+    """Show the faults of an error at their fields, or above the form."""
     placed = False
     for fault in error.faults:
         name = "source_kind" if fault.field == "derive" else fault.field
@@ -29,7 +29,7 @@ def add_faults(form: forms.Form, error: Any) -> None:
 
 
 class AddForm(forms.Form):
-    """What is added: a file, or rows of the project."""
+    """The source of new pairs: a file, or rows of the project."""
 
     source_kind = forms.ChoiceField(label=_("Source of the pairs"), widget=forms.RadioSelect, initial=FILE)
     file = forms.FileField(

@@ -1,4 +1,4 @@
-"""The kinds of background job of this room."""
+"""The kinds of background job of this app."""
 
 from evalapp.common.jobs import Job, register
 
@@ -7,7 +7,7 @@ register(
         "index",
         "cpu",
         "retrieval.pipelines.index:run",
-        "Take in what was added to a corpus and build its index.",
+        "Store what was added to a corpus and build its index.",
         request="retrieval.services.corpora:request_index",
         params="retrieval.services.corpora:IndexOptions",
         give_up="retrieval.services.corpora:give_up_index",

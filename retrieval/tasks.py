@@ -1,4 +1,4 @@
-"""Celery tasks of this room: tell Elasticsearch what it was not told, at the start of a worker and by the clock."""
+"""The Celery task that sends pending changes to Elasticsearch, at the start of a worker and periodically."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def catch_up() -> dict[str, int] | None:
 
 @worker_ready.connect
 def catch_up_at_start(sender: Any = None, **_: Any) -> bool:
-    """A worker of the queue `cpu` begins with what was left over. The clock asks again, should this not get through."""
+    """Queue the task when a worker of the queue `cpu` starts. If that fails, the periodic task does the work."""
     from .services import elastic
 
     if "cpu" not in sender.app.amqp.queues.consume_from or not elastic.is_used():

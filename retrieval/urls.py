@@ -1,4 +1,4 @@
-"""Addresses of this room's pages."""
+"""Addresses of the pages."""
 
 from django.urls import path
 

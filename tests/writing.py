@@ -15,8 +15,8 @@ from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.hooks import Candidate, Candidates, Reliability
 from annotation.services.writing_answers import Outcome
 from annotation.services.writing_attempts import submit_attempt
-from annotation.services.writing_desk import Desk
-from annotation.services.writing_handout import next_task
+from annotation.services.writing_handout import get_next_task
+from annotation.services.writing_view import TaskView
 from tests.cast import Cast
 from tests.factories import make_items
 
@@ -90,9 +90,9 @@ def start_constraint(cast: Cast, constraint: str, items: int = 1, **options: Any
     )
 
 
-def open_desk(user: Any, campaign: WritingCampaign) -> Desk:
-    return next_task(user=user, campaign_id=campaign.pk)
+def open_task_view(user: Any, campaign: WritingCampaign) -> TaskView:
+    return get_next_task(user=user, campaign_id=campaign.pk)
 
 
-def send(user: Any, desk: Desk, text: str, **more: Any) -> Outcome:
-    return submit_attempt(user=user, public=desk.public, text=text, **{"submission": uuid4(), **more})
+def send(user: Any, view: TaskView, text: str, **more: Any) -> Outcome:
+    return submit_attempt(user=user, public=view.public, text=text, **{"submission": uuid4(), **more})

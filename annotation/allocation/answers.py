@@ -109,12 +109,12 @@ def check_answer(form: Form, answer: Any) -> tuple[dict[str, Any], list[Problem]
     known = {aspect.name for aspect in form.aspects}
     for name in answer:
         if name not in known:
-            problems.append((f"answer.{name}", _("This campaign has no question “%(name)s”.") % {"name": name}))
+            problems.append((f"answer.{name}", _("This campaign has no question “%(name)s”.", name=name)))
     for aspect in form.aspects:
         value = answer.get(aspect.name)
         field = f"answer.{aspect.name}"
         if value is None or value == "":
-            problems.append((field, _("Answer the question “%(name)s”.") % {"name": aspect.question or aspect.name}))
+            problems.append((field, _("Answer the question “%(name)s”.", name=aspect.question or aspect.name)))
         elif form.kind == "likert":
             number, message = _check_value(aspect, value)
             clean[aspect.name] = number
@@ -130,7 +130,7 @@ def check_answer(form: Form, answer: Any) -> tuple[dict[str, Any], list[Problem]
 def _check_value(aspect: AspectForm, value: Any) -> tuple[Any, str]:
     low, high, step = aspect.low, aspect.high, aspect.step
     if low is None or high is None:
-        return None, _("“%(name)s” has no scale.") % {"name": aspect.name}
+        return None, _("“%(name)s” has no scale.", name=aspect.name)
     choose = _("Choose a number from %(low)g to %(high)g in steps of %(step)g.") if step else None
     choose = (choose or _("Choose a number from %(low)g to %(high)g.")) % {"low": low, "high": high, "step": step}
     try:
@@ -141,14 +141,14 @@ def _check_value(aspect: AspectForm, value: Any) -> tuple[Any, str]:
         return None, choose
     value = number
     if not low <= value <= high:
-        return None, _("%(value)g is outside the scale.") % {"value": value} + f" {choose}"
+        return None, _("%(value)g is outside the scale.", value=value) + f" {choose}"
     if step and abs((value - low) / step - round((value - low) / step)) > 1e-9:
-        return None, _("%(value)g is between two points.") % {"value": value} + f" {choose}"
+        return None, _("%(value)g is between two points.", value=value) + f" {choose}"
     return _plain(value), ""
 
 
 def _use_verdict(form: Form) -> str:
-    return _("Choose one of: %(choices)s.") % {"choices": ", ".join(VERDICTS[form.kind])}
+    return _("Choose one of: %(choices)s.", choices=", ".join(VERDICTS[form.kind]))
 
 
 def turn(answer: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def check_expected(form: Form, expected: Any, where: str) -> list[Problem]:
     for name, value in expected.items():
         field = f"{where}.{name}"
         if name not in by_name:
-            problems.append((field, _("This campaign has no question “%(name)s”.") % {"name": name}))
+            problems.append((field, _("This campaign has no question “%(name)s”.", name=name)))
             continue
         for single in value if isinstance(value, list) else [value]:
             if form.kind == "likert":
@@ -198,7 +198,7 @@ def is_expected(kind: str, expected: Mapping[str, Any], answer: Mapping[str, Any
     return True
 
 
-def shown_expected(expected: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
+def turn_expected(expected: Mapping[str, Any], swapped: bool) -> dict[str, Any]:
     """The expected answer with the sides as shown."""
     return {
         name: [turn({"_": one}, swapped)["_"] for one in value] if isinstance(value, list)

@@ -12,7 +12,7 @@ from itertools import combinations
 Pair = tuple[int, int]
 
 
-def pair_sequence(systems: int) -> list[Pair]:
+def schedule_pairs(systems: int) -> list[Pair]:
     """All unordered pairs of 0..systems-1, ordered so that in every prefix the appearances of any two systems
     differ by at most one.
 
@@ -62,7 +62,7 @@ def choose_pairs(items: Sequence[Sequence[int]], wanted: int | None, *, seed: in
     names = sorted({system for row in available for system in row})
     rng = random.Random(seed)
     rng.shuffle(names)
-    sequence = [_sorted((names[a], names[b])) for a, b in pair_sequence(len(names))]
+    sequence = [_sorted((names[a], names[b])) for a, b in schedule_pairs(len(names))]
     complete = all(len(row) == len(names) for row in available)
     chosen = _cycle(sequence, len(items), rng) if complete else _by_need(sequence, available, rng)
     return [comparison for comparison, _ in zip(chosen, range(wanted), strict=False)]
@@ -104,7 +104,7 @@ def _by_need(sequence: list[Pair], available: list[list[int]], rng: random.Rando
                 yield index, *pair
 
 
-def side_flips(groups: Sequence[object], *, seed: int) -> list[bool]:
+def draw_sides(groups: Sequence[object], *, seed: int) -> list[bool]:
     """For each unit, whether its first slot has the sides exchanged. Within a group (a pair of systems) every second
     unit has, in random order. If slot n is exchanged when flip XOR n is odd, each system of a pair is on each side
     equally often, up to one, with any overlap."""

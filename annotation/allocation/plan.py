@@ -28,24 +28,24 @@ from typing import Any
 from evalapp.translation import gettext as _
 
 from .answers import AspectForm, Form, Problem, check_expected
-from .plan_reading import BasePlan, Reader
+from .plan_reading import BasePlan, Option, Reader, get_defaults
 
 KINDS = ("likert", "pairwise", "turing")
-OPTIONS: dict[str, bool | int | float | str] = {
-    "answer_on_key": False,
-    "allow_note": True,
-    "allow_skip": True,
-    "allow_revise": True,
-    "control_rate": 0.1,
-    "repeat_share": 0.0,
-    "repeat_gap": 10,
-    "adaptive": False,
-    "adaptive_goal": "ranking",
-    "adaptive_floor": 0.2,
-}
 ADAPTIVE_GOALS = ("ranking", "best")
-#: A smaller share of random pairs would give some judgements more than twenty times the weight of others.
-LEAST_FLOOR = 0.05
+OPTION_RULES: dict[str, Option] = {
+    "answer_on_key": Option(False),
+    "allow_note": Option(True),
+    "allow_skip": Option(True),
+    "allow_revise": Option(True),
+    "control_rate": Option(0.1, 0, 0.5, type=float),
+    "repeat_share": Option(0.0, 0, 0.5, type=float),
+    "repeat_gap": Option(10, 0, 10_000, type=int),
+    "adaptive": Option(False),
+    "adaptive_goal": Option("ranking", choices=ADAPTIVE_GOALS),
+    # A smaller share of random pairs would give some judgements more than twenty times the weight of others.
+    "adaptive_floor": Option(0.2, 0.05, 1, type=float),
+}
+OPTIONS = get_defaults(OPTION_RULES)
 #: Options for the browser; the others would reveal which units are controls and repeats.
 SHOWN_OPTIONS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise")
 _FIELDS = {
@@ -119,14 +119,14 @@ def read_plan(raw: Any) -> tuple[Plan | None, list[Problem]]:
 def _aspects(reader: Reader, kind: str) -> tuple[AspectForm, ...]:
     rows = reader.raw.get("aspects")
     if isinstance(rows, (list, tuple)) and rows:
-        found = [_aspect(reader, row, index, kind) for index, row in enumerate(rows)]
+        rows_read = [_aspect(reader, row, index, kind) for index, row in enumerate(rows)]
     else:
         reader.say("aspects", _("Name at least one aspect: what is asked about each text."))
         return ()
-    names = [aspect.name for aspect in found if aspect]
+    names = [aspect.name for aspect in rows_read if aspect]
     if len(set(names)) < len(names):
         reader.say("aspects", _("An aspect is named twice."))
-    return tuple(aspect for aspect in found if aspect)
+    return tuple(aspect for aspect in rows_read if aspect)
 
 
 def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | None:
@@ -135,7 +135,7 @@ def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | Non
         row = {"name": row}
     if not isinstance(row, Mapping) or not isinstance(row.get("name"), str) or not row["name"].strip():
         example = '{"name": "naturalness", "question": "..."}'
-        reader.say(where, _("An aspect is an object with a name: %(example)s.") % {"example": example})
+        reader.say(where, _("An aspect is an object with a name: %(example)s.", example=example))
         return None
     for key in row:
         if key not in {"name", "question", "low", "high", "min", "max", "step", "labels"}:
@@ -161,7 +161,7 @@ def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | Non
         labels = {f"{low + k * (step or 1):g}": text for k, text in enumerate(labels)}
     if not isinstance(labels, Mapping):
         example = '{"1": "awkward", "6": "native"}'
-        reader.say(f"{where}.labels", _("Labels map values to words: %(example)s.") % {"example": example})
+        reader.say(f"{where}.labels", _("Labels map values to words: %(example)s.", example=example))
         labels = {}
     clean = {str(key): str(value) for key, value in labels.items()}
     return AspectForm(
@@ -170,34 +170,10 @@ def _aspect(reader: Reader, row: Any, index: int, kind: str) -> AspectForm | Non
 
 
 def _options(reader: Reader, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = dict(OPTIONS)
-    for name, value in reader.options().items():
-        where = f"options.{name}"
-        if name not in OPTIONS:
-            reader.say(where, _("There is no such option. Options: %(names)s.") % {"names": ", ".join(OPTIONS)})
-        elif isinstance(OPTIONS[name], bool):
-            if not isinstance(value, bool):
-                reader.say(where, _("Use true or false."))
-            found[name] = value
-        elif name == "repeat_gap":
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 10_000:
-                reader.say(where, _("Use a whole number from 0 to 10000."))
-            found[name] = value
-        elif name == "adaptive_goal":
-            if value not in ADAPTIVE_GOALS:
-                reader.say(where, _("Use one of: %(choices)s.") % {"choices": ", ".join(ADAPTIVE_GOALS)})
-            found[name] = value
-        elif name == "adaptive_floor":
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not LEAST_FLOOR <= value <= 1:
-                reader.say(where, _("Use a share from %(low)g to 1.") % {"low": LEAST_FLOOR})
-            found[name] = value
-        else:
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 0.5:
-                reader.say(where, _("Use a share from 0 to 0.5."))
-            found[name] = value
-    if found["adaptive"] is True and kind != "pairwise":
-        reader.say("options.adaptive", _("Only a comparison of two outputs chooses pairs."))
-    return found
+    options = OPTIONS | reader.options(OPTION_RULES)
+    if options["adaptive"] and kind != "pairwise":
+        reader.say("options.adaptive", _("Only a comparison of two outputs can select pairs adaptively."))
+    return options
 
 
 def _selection(reader: Reader, kind: str) -> Selection:
@@ -224,12 +200,12 @@ def _systems(reader: Reader) -> tuple[tuple[str, int | None], ...]:
     if not isinstance(rows, (list, tuple)):
         reader.say("systems", _("Use a list of names of systems; empty means all."))
         return ()
-    found = [_system(row) for row in rows]
-    for index, row in enumerate(found):
+    systems = [_system(row) for row in rows]
+    for index, row in enumerate(systems):
         if row is None:
-            message = _("Use a name, or %(example)s.") % {"example": '{"system": name, "step": number}'}
+            message = _("Use a name, or %(example)s.", example='{"system": name, "step": number}')
             reader.say(f"systems[{index}]", message)
-    return tuple(row for row in found if row)
+    return tuple(row for row in systems if row)
 
 
 def _system(row: Any) -> tuple[str, int | None] | None:
@@ -248,7 +224,7 @@ def _checks(reader: Reader, name: str, form: Form) -> tuple[Check, ...]:
     if not isinstance(rows, (list, tuple)):
         reader.say(name, _("Use a list."))
         return ()
-    found: list[Check] = []
+    checks: list[Check] = []
     for index, row in enumerate(rows):
         where = f"{name}[{index}]"
         if not isinstance(row, Mapping) or not row.get("item"):
@@ -266,7 +242,7 @@ def _checks(reader: Reader, name: str, form: Form) -> tuple[Check, ...]:
             continue
         reader.problems += check_expected(form, row.get("expected"), f"{where}.expected")
         pairs = [side for side in named if side]
-        found.append(
+        checks.append(
             Check(
                 item=str(row["item"]),
                 system=pairs[0][0],
@@ -278,4 +254,4 @@ def _checks(reader: Reader, name: str, form: Form) -> tuple[Check, ...]:
                 reference=row["reference"] if isinstance(row.get("reference"), int) else 0,
             )
         )
-    return tuple(found)
+    return tuple(checks)

@@ -21,8 +21,47 @@ def slugify(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:63].strip("-")
 
 
-def is_whole(value: Any, low: int, high: int) -> bool:
+def is_whole(value: Any, low: float, high: float) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+@dataclass(frozen=True)
+class Option:
+    """A rule for an option of a plan: its default, and either its `choices` (one of them, or a list if `type` is list),
+    or its type with the limits of a number or the maximum length (`high`) of a text. `optional`: it can be null."""
+
+    default: Any
+    low: float = 0
+    high: float = 1
+    choices: tuple[str, ...] = ()
+    type: type = bool
+    optional: bool = False
+
+    def explain(self, value: Any) -> str:
+        """The error message for a value; empty if it is valid."""
+        if value is None and self.optional:
+            return ""
+        if self.type is list:
+            is_valid = isinstance(value, (list, tuple)) and value and all(one in self.choices for one in value)
+            message = _("Use each at most once: %(choices)s.", choices=", ".join(self.choices))
+            return "" if is_valid and len(set(value)) == len(value) else message
+        if self.choices:
+            return "" if value in self.choices else _("Use one of: %(choices)s.", choices=", ".join(self.choices))
+        if self.type is bool:
+            return "" if isinstance(value, bool) else _("Use true or false.")
+        if self.type is str:
+            message = _("Use a text of at most %(n)d characters.", n=self.high)
+            return "" if isinstance(value, str) and len(value) <= self.high else message
+        if self.type is int:
+            message = _("Use a whole number from %(low)d to %(high)d.", low=self.low, high=self.high)
+            return "" if is_whole(value, self.low, self.high) else message
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        message = _("Use a number from %(low)g to %(high)g.", low=self.low, high=self.high)
+        return "" if is_number and self.low <= value <= self.high else message
+
+
+def get_defaults(rules: Mapping[str, Option]) -> dict[str, Any]:
+    return {name: rule.default for name, rule in rules.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +95,13 @@ class Reader:
                 self.say(str(name), message % {"name": name, "known": ", ".join(sorted(known))})
 
     def whole(self, name: str, default: int, low: int, high: int) -> int:
-        found = self.whole_or_none(name, low, high)
-        return default if found is None else found
+        value = self.whole_or_none(name, low, high)
+        return default if value is None else value
 
     def whole_or_none(self, name: str, low: int, high: int) -> int | None:
         value = self.raw.get(name)
         if value is not None and not is_whole(value, low, high):
-            self.say(name, _("Use a whole number from %(low)d to %(high)d.") % {"low": low, "high": high})
+            self.say(name, _("Use a whole number from %(low)d to %(high)d.", low=low, high=high))
             return None
         return value
 
@@ -71,7 +110,7 @@ class Reader:
         if value is None:
             return ""
         if not isinstance(value, str) or len(value) > limit:
-            self.say(name, _("Use a text of at most %(n)d characters.") % {"n": limit})
+            self.say(name, _("Use a text of at most %(n)d characters.", n=limit))
             return ""
         return value.strip()
 
@@ -92,9 +131,9 @@ class Reader:
             self.say("name", _("Give the campaign a name; annotators see it."))
         slug = self.text("slug", limit=63) or slugify(name)[:slug_length].strip("-")
         if name and (not _SLUG.fullmatch(slug) or len(slug) > slug_length):
-            self.say("slug", _("Use a-z, 0-9 and hyphens, at most %(n)d characters.") % {"n": slug_length})
+            self.say("slug", _("Use a-z, 0-9 and hyphens, at most %(n)d characters.", n=slug_length))
         if kind not in kinds:
-            self.say("kind", _("Use one of: %(choices)s.") % {"choices": ", ".join(kinds)})
+            self.say("kind", _("Use one of: %(choices)s.", choices=", ".join(kinds)))
             kind = kinds[0]
         return {
             "name": name,
@@ -115,7 +154,7 @@ class Reader:
             return {"sample": items}
         if not isinstance(items, Mapping):
             choices = '"all", {"sample": 40}, {"keys": [...]}, {"groups": [...]}, {"search": "words"}'
-            self.say("items", _("Use one of: %(choices)s.") % {"choices": choices})
+            self.say("items", _("Use one of: %(choices)s.", choices=choices))
             return {}
         for name, value in items.items():
             if name not in ITEM_CHOICES and not isinstance(value, (str, int, float, bool)):
@@ -132,11 +171,23 @@ class Reader:
             self.say("items.search", _("Use a text."))
         return dict(items)
 
-    def options(self) -> Mapping[str, Any]:
+    def options(self, rules: Mapping[str, Option]) -> dict[str, Any]:
+        """The valid options of the plan, without defaults."""
         raw = self.raw.get("options")
         if raw is None:
             return {}
         if not isinstance(raw, Mapping):
             self.say("options", _("Options are an object."))
             return {}
-        return raw
+        options = {}
+        for name, value in raw.items():
+            rule = rules.get(name)
+            if rule is None:
+                message = _("There is no such option. Options: %(names)s.", names=", ".join(rules))
+            else:
+                message = rule.explain(value)
+            if message:
+                self.say(f"options.{name}", message)
+            else:
+                options[name] = value
+        return options

@@ -40,7 +40,7 @@ def _runs(text: str) -> Iterator[list[str]]:
             yield bare
 
 
-def content_words(text: str) -> frozenset[str]:
+def find_content_words(text: str) -> frozenset[str]:
     return frozenset(_content(text))
 
 
@@ -55,8 +55,8 @@ def _content(text: str) -> Iterator[str]:
 
 def shared_words(text: str, original: str) -> list[str]:
     """The content words of both texts, in the order of `text`."""
-    own = content_words(original)
-    return list(dict.fromkeys(word for word in _content(text) if word in own))
+    words = find_content_words(original)
+    return list(dict.fromkeys(word for word in _content(text) if word in words))
 
 
 def changed_words(text: str, original: str) -> int:

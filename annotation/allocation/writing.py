@@ -143,19 +143,19 @@ def _objection(rules: Rules, attempt: Attempt, improved: bool | None) -> Why:
 # ---- who gets what ----------------------------------------------------------------------------------------
 
 
-def arm_at(seed: int, arms: Sequence[str], place: int, stream: str) -> str:
+def choose_arm(seed: int, arms: Sequence[str], place: int, stream: str) -> str:
     """The arm of the annotator, group or item at `place` (0, 1, 2, ...). Places are divided into blocks with one place
     per arm, in random order, so that the counts of arms never differ by more than one."""
     block, within = divmod(place, len(arms))
     return sorted(arms, key=lambda arm: (draw(seed, "arm", stream, block, arm), arm))[within]
 
 
-def group_at(place: int, size: int) -> int:
+def choose_group(place: int, size: int) -> int:
     """The group of the annotator at `place`: the first `size` annotators are group 0, the next group 1."""
     return place // size
 
 
-def shown_order(seed: int, key: str, count: int) -> list[int]:
+def draw_order(seed: int, key: str, count: int) -> list[int]:
     """The order in which the `count` candidates of item `key` are shown in rounds: a permutation of 0 .. count - 1, the
     same for all groups."""
     return sorted(range(count), key=lambda place: (draw(seed, "shown", key, place), place))

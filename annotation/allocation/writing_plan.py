@@ -17,48 +17,37 @@ original that annotators see."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from evalapp.translation import gettext as _
 
 from .answers import Problem
-from .plan_reading import BasePlan, Reader, is_whole
+from .plan_reading import BasePlan, Option, Reader, get_defaults
 from .writing import ARMS
 
 KINDS = ("ream", "constraint")
-ASSIGN = ("annotator", "item")
-MODES = ("free", "rounds")
 #: The kind of response that each constraint collects, as named in the robustness report of the Perception Score.
 CONSTRAINTS = {"free": "HWE", "avoid-original-words": "LDHWE", "better-than-original": "HWEBQ", "minimally-wrong": "AE"}
-OPTIONS: dict[str, Any] = {
-    "arms": ["scores"],
-    "assign": "annotator",
-    "mode": "free",
-    "group_size": 3,
-    "max_attempts": 3,
-    "min_gain": 0.0,
-    "target": 10,
-    "candidates": 100,
-    "candidate_turns": None,
-    "own_text": True,
-    "instruction": "",
-    "constraint": "",
-    "confirmations": 0,
-    "shared_words": 0,
-    "changed_words": None,
+OPTION_RULES: dict[str, Option] = {
+    "arms": Option(["scores"], choices=ARMS, type=list),
+    "assign": Option("annotator", choices=("annotator", "item")),
+    "mode": Option("free", choices=("free", "rounds")),
+    "group_size": Option(3, 2, 100, type=int),
+    "max_attempts": Option(3, 1, 100, type=int),
+    "min_gain": Option(0.0, 0, 0.999999, type=float),
+    "target": Option(10, 1, 1000, type=int),
+    "candidates": Option(100, 1, 1000, type=int),
+    "candidate_turns": Option(None, 1, 1000, type=int, optional=True),
+    "own_text": Option(True),
+    "instruction": Option("", high=4000, type=str),
+    "constraint": Option("", choices=("", *CONSTRAINTS)),
+    "confirmations": Option(0, 0, 20, type=int),
+    "shared_words": Option(0, 0, 1000, type=int),
+    "changed_words": Option(None, 1, 1000, type=int, optional=True),
 }
-_WHOLE = {
-    "group_size": (2, 100),
-    "max_attempts": (1, 100),
-    "target": (1, 1000),
-    "candidates": (1, 1000),
-    "confirmations": (0, 20),
-    "shared_words": (0, 1000),
-}
-_WHOLE_OR_NONE = {"candidate_turns": (1, 1000), "changed_words": (1, 1000)}
-_CHOICES = {"assign": ASSIGN, "mode": MODES}
+OPTIONS = get_defaults(OPTION_RULES)
 _FIELDS = {
     "slug", "name", "kind", "guidelines", "items", "start_set", "evaluator", "corpus", "seed", "lease_minutes",
     "max_per_annotator", "options",
@@ -93,8 +82,8 @@ def read_writing_plan(raw: Any) -> tuple[WritingPlan | None, list[Problem]]:
     return (None if reader.problems else plan), reader.problems
 
 
-def opening_problems(plan: WritingPlan) -> list[Problem]:
-    """What a draft can lack but an open campaign needs, by field."""
+def find_opening_problems(plan: WritingPlan) -> list[Problem]:
+    """Errors by field in a plan that is valid as a draft but cannot be opened."""
     problems: list[Problem] = []
     arms, options = plan.options["arms"], plan.options
     if "scores" in arms and not plan.evaluator:
@@ -111,55 +100,13 @@ def opening_problems(plan: WritingPlan) -> list[Problem]:
 
 
 def _options(reader: Reader, kind: str) -> dict[str, Any]:
-    found = dict(OPTIONS)
-    if kind == "constraint":
-        found |= {"arms": ["control"], "target": 1, "constraint": "free"}
-    for name, value in reader.options().items():
-        if name not in OPTIONS:
-            message = _("There is no such option. Options: %(names)s.") % {"names": ", ".join(OPTIONS)}
-            reader.say(f"options.{name}", message)
-            continue
-        message = _wrong(name, value)
-        if message:
-            reader.say(f"options.{name}", message)
-        else:
-            found[name] = value.strip() if isinstance(value, str) else value
-    found["min_gain"] = float(found["min_gain"])
-    if found["constraint"] == "better-than-original" and not found["confirmations"]:
-        found["confirmations"] = 1
-    _fit(reader, kind, found)
-    return found
-
-
-def _wrong(name: str, value: Any) -> str:
-    """An error message for the value of an option; empty if it is valid."""
-    if name == "arms":
-        good = isinstance(value, (list, tuple)) and value and all(arm in ARMS for arm in value)
-        return (
-            ""
-            if good and len(set(value)) == len(value)
-            else _("Name each arm once: %(arms)s.") % {"arms": ", ".join(ARMS)}
-        )
-    if name == "constraint":
-        return "" if value in ("", *CONSTRAINTS) else _use_one_of(CONSTRAINTS)
-    if name in _CHOICES:
-        return "" if value in _CHOICES[name] else _use_one_of(_CHOICES[name])
-    if name == "own_text":
-        return "" if isinstance(value, bool) else _("Use true or false.")
-    if name == "instruction":
-        return "" if isinstance(value, str) and len(value) <= 4000 else _("Use a text of at most 4000 characters.")
-    if name == "min_gain":
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1
-        return "" if good else _("Use a number of at least 0 and below 1.")
-    low, high = _WHOLE.get(name) or _WHOLE_OR_NONE[name]
-    if value is None and name in _WHOLE_OR_NONE:
-        return ""
-    message = _("Use a whole number from %(low)d to %(high)d.") % {"low": low, "high": high}
-    return "" if is_whole(value, low, high) else message
-
-
-def _use_one_of(choices: Iterable[str]) -> str:
-    return _("Use one of: %(choices)s.") % {"choices": ", ".join(choices)}
+    defaults = {"arms": ["control"], "target": 1, "constraint": "free"} if kind == "constraint" else {}
+    options = OPTIONS | defaults | reader.options(OPTION_RULES)
+    options["min_gain"], options["instruction"] = float(options["min_gain"]), options["instruction"].strip()
+    if options["constraint"] == "better-than-original" and not options["confirmations"]:
+        options["confirmations"] = 1
+    _fit(reader, kind, options)
+    return options
 
 
 def _fit(reader: Reader, kind: str, options: dict[str, Any]) -> None:
@@ -179,4 +126,4 @@ def _fit(reader: Reader, kind: str, options: dict[str, Any]) -> None:
     if not options["own_text"]:
         reader.say("options.own_text", _("Under a constraint, own texts must be allowed."))
     if not options["constraint"]:
-        reader.say("options.constraint", _use_one_of(CONSTRAINTS))
+        reader.say("options.constraint", OPTION_RULES["constraint"].explain(None))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -13,19 +14,18 @@ from rest_framework.views import APIView
 
 from annotation.models import Assignment
 from annotation.selectors.campaigns import get_own_campaign
-from annotation.selectors.judging import get_own_assignment, own_history, own_in_state, wire_own
+from annotation.selectors.judging import filter_by_state, get_own_assignment, list_own_assignments, wire_own
 from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.services.bodies import read_answer, read_text, read_then, read_version
-from annotation.services.judging import WHY_TEXT, CampaignNotOpen, next_assignment, submit_answer
+from annotation.services.judging import WHY_TEXT, CampaignNotOpen, get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
 from evalapp.common.api.fields import WholeSerializer, read_flag
 from evalapp.common.errors import BadInput, Fault, NotThere
-from evalapp.common.pagination import KeysetPagination
 
 from .campaign_views import FlaggedSerializer, FlagInputSerializer, flag_unit, read_body
-from .responses import CONFLICT, ProblemSerializer, fast_json
+from .responses import CONFLICT, PagedView, ProblemSerializer, make_json_response
 
-# ---- what goes over the wire, for the schema --------------------------------------------------------------
+# ---- schemas -------------------------------------------------------------------------------------------
 
 
 class TextSerializer(serializers.Serializer):
@@ -133,7 +133,7 @@ class SkipInputSerializer(serializers.Serializer):
     next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
 
 
-# ---- the doors --------------------------------------------------------------------------------------------
+# ---- views ---------------------------------------------------------------------------------------------
 
 
 class NextAssignmentView(APIView):
@@ -150,17 +150,16 @@ class NextAssignmentView(APIView):
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
         ahead = read_flag(request.query_params, "prefetch")
-        turn = next_assignment(user=request.user, campaign_id=pk, ahead=ahead)
+        turn = get_next_assignment(user=request.user, campaign_id=pk, ahead=ahead)
         body = turn.wire()
         if body is None:
             if turn.why in ("empty", "limit"):
                 return HttpResponse(status=204)
             raise CampaignNotOpen(WHY_TEXT[turn.why])
-        return fast_json(body)
+        return make_json_response(body)
 
 
-class OwnAssignments(APIView):
-    pagination_class = KeysetPagination
+class OwnAssignments(PagedView):
     keyset_order = ("-order_number", "-pk")
 
     @extend_schema(
@@ -175,16 +174,15 @@ class OwnAssignments(APIView):
         """Your own assignments, newest first."""
         number = request.query_params.get("campaign", "")
         if not number.isdecimal() or len(number) > 18:
-            fault = Fault("Name a campaign by its number.", field="campaign")
-            raise BadInput("Say which campaign: ?campaign=NUMBER", faults=[fault])
+            fault = Fault(_("Use the number of a campaign."), field="campaign")
+            raise BadInput(_("Add the number of the campaign: ?campaign=NUMBER"), faults=[fault])
         state = request.query_params.get("state", "")
         if state and state not in Assignment.State.values:
-            raise BadInput(f"state must be one of: {', '.join(Assignment.State.values)}.")
+            choices = ", ".join(Assignment.State.values)
+            raise BadInput(_("state must be one of: %(choices)s.") % {"choices": choices})
         campaign = get_own_campaign(user=request.user, campaign_id=int(number))
-        rows = own_in_state(own_history(user=request.user, campaign=campaign), state)
-        paginator = self.pagination_class()
-        page = paginator.paginate_queryset(rows, request, view=self)
-        return paginator.get_paginated_response([wire_own(row) for row in page])
+        rows = filter_by_state(list_own_assignments(user=request.user, campaign=campaign), state)
+        return self.paginate(request, rows, lambda page: [wire_own(row) for row in page])
 
 
 class OwnAssignment(APIView):
@@ -192,7 +190,7 @@ class OwnAssignment(APIView):
     def get(self, request: Request, public: str) -> HttpResponse:
         """One of your assignments: texts, questions and the stored draft or answer."""
         row, sheet = _own(request, public)
-        return fast_json(wire_own(row, sheet))
+        return make_json_response(wire_own(row, sheet))
 
     @extend_schema(
         summary="Save a draft",
@@ -203,14 +201,14 @@ class OwnAssignment(APIView):
     def patch(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
         saved = save_draft(user=request.user, public=public, version=read_version(body), draft=body.get("draft"))
-        return fast_json(saved.wire())
+        return make_json_response(saved.wire())
 
 
 def _own(request: Request, public: str) -> tuple[Assignment, Sheet]:
     row = get_own_assignment(user=request.user, public=public)
-    full = own_history(user=request.user, campaign=row.campaign).filter(pk=row.pk).first()
+    full = list_own_assignments(user=request.user, campaign=row.campaign).filter(pk=row.pk).first()
     if full is None:
-        raise NotThere("There is no such assignment of yours.")
+        raise NotThere(_("There is no such assignment of yours."))
     return full, make_sheet(row.campaign)
 
 
@@ -223,7 +221,7 @@ class SubmitAssignment(APIView):
     def post(self, request: Request, public: str) -> HttpResponse:
         """Store the answer. The same `submission` again returns the first result."""
         done = submit_answer(user=request.user, public=public, **read_answer(read_body(request)))
-        return fast_json(done.wire())
+        return make_json_response(done.wire())
 
 
 class SkipAssignment(APIView):
@@ -237,7 +235,7 @@ class SkipAssignment(APIView):
             reason=read_text(body, "reason", most=300),
             then=read_then(body.get("next")),
         )
-        return fast_json(
+        return make_json_response(
             {
                 "id": public,
                 "state": "skipped",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import QuerySet
 from django.http import HttpResponse
+from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -23,9 +24,8 @@ from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import BadInput
-from evalapp.common.pagination import KeysetPagination
 
-from .responses import CONFLICT, ProblemSerializer, fast_json
+from .responses import CONFLICT, PagedView, ProblemSerializer, make_json_response
 
 _FIELDS = (
     "id", "project", "slug", "name", "kind", "state", "seed", "lease_minutes", "max_per_annotator", "unit_count",
@@ -42,6 +42,19 @@ class BaseCampaignSerializer(serializers.ModelSerializer):
         fields: tuple[str, ...] = _FIELDS
 
 
+class BasePlanSerializer(serializers.Serializer):
+    """The fields of both kinds of plan."""
+
+    slug = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=63)
+    name = serializers.CharField(max_length=200)
+    guidelines = serializers.CharField(required=False, allow_blank=True, allow_null=True)
+    items = serializers.JSONField(required=False)
+    seed = serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=2**31 - 1)
+    lease_minutes = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=1440)
+    max_per_annotator = serializers.IntegerField(required=False, allow_null=True, min_value=1)
+    options = serializers.DictField(required=False, allow_null=True)
+
+
 class FlagInputSerializer(serializers.Serializer):
     reason = serializers.ChoiceField(choices=BaseFlag.Reason.choices)
     text = serializers.CharField(required=False, allow_blank=True, allow_null=True)
@@ -55,7 +68,7 @@ class FlaggedSerializer(serializers.Serializer):
 
 def read_body(request: Request) -> dict[str, Any]:
     if not isinstance(request.data, dict):
-        raise BadInput("The body must be a JSON object.")
+        raise BadInput(_("The body must be a JSON object."))
     return request.data
 
 
@@ -63,7 +76,7 @@ def flag_unit(request: Request, public: str, flag: Callable[..., BaseFlag]) -> H
     """Store the flag in the body of a request by `flag`, a service."""
     body = read_body(request)
     row = flag(user=request.user, public=public, reason=read_text(body, "reason"), text=read_text(body, "text"))
-    return fast_json({"id": row.pk, "reason": row.reason, "text": row.text}, status=201)
+    return make_json_response({"id": row.pk, "reason": row.reason, "text": row.text}, status=201)
 
 
 @dataclass(frozen=True)
@@ -90,26 +103,17 @@ class CampaignViews(NamedTuple):
     resolve_flag: type[APIView]
 
 
-class _PagedView(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
-    def paginate(self, request: Request, rows: QuerySet[Any], serializer: type[serializers.Serializer]) -> Response:
-        paginator = self.pagination_class()
-        page = paginator.paginate_queryset(rows, request, view=self)
-        return paginator.get_paginated_response(serializer(page, many=True).data)
-
-
 def make_views(api: CampaignAPI) -> CampaignViews:
     """The shared views for one kind of work, with its serializers in their documentation."""
     errors = {400: ProblemSerializer, 409: CONFLICT}
-    campaigns, detail, move = _make_campaign_views(api, errors)
+    campaigns, detail = _make_campaign_views(api, errors)
+    move = _make_move_view(api, errors)
     flags, resolve = _make_flag_views(api)
     return CampaignViews(campaigns, detail, move, flags, resolve)
 
 
-def _make_campaign_views(api: CampaignAPI, errors: dict[int, Any]) -> tuple[type[APIView], ...]:
-    class ProjectCampaigns(_PagedView):
+def _make_campaign_views(api: CampaignAPI, errors: dict[int, Any]) -> tuple[type[APIView], type[APIView]]:
+    class ProjectCampaigns(PagedView):
         @extend_schema(
             summary=f"{api.noun.capitalize()}s of a project",
             description="Newest first, in pages.",
@@ -117,7 +121,8 @@ def _make_campaign_views(api: CampaignAPI, errors: dict[int, Any]) -> tuple[type
         )
         def get(self, request: Request, slug: str) -> Response:
             project = get_project(user=request.user, slug=slug, need="read")
-            return self.paginate(request, api.list_campaigns(project=project), api.serializer)
+            rows = api.list_campaigns(project=project)
+            return self.paginate(request, rows, lambda page: api.serializer(page, many=True).data)
 
         @extend_schema(
             summary=f"Create a {api.noun} as a draft",
@@ -162,6 +167,10 @@ def _make_campaign_views(api: CampaignAPI, errors: dict[int, Any]) -> tuple[type
             services.delete_campaign(campaign=campaign, user=request.user)
             return Response(status=204)
 
+    return ProjectCampaigns, CampaignDetail
+
+
+def _make_move_view(api: CampaignAPI, errors: dict[int, Any]) -> type[APIView]:
     waiting = OpenApiResponse(api.serializer, description="A large campaign: a worker opens it, see `opening`.")
     moved_responses = {200: api.serializer, **({202: waiting} if api.model is Campaign else {}), **errors}
 
@@ -177,11 +186,11 @@ def _make_campaign_views(api: CampaignAPI, errors: dict[int, Any]) -> tuple[type
             waits = self.move == "open" and moved.state == Campaign.State.DRAFT
             return Response(api.serializer(moved).data, status=202 if waits else 200)
 
-    return ProjectCampaigns, CampaignDetail, CampaignMove
+    return CampaignMove
 
 
 def _make_flag_views(api: CampaignAPI) -> tuple[type[APIView], type[APIView]]:
-    class CampaignFlags(_PagedView):
+    class CampaignFlags(PagedView):
         @extend_schema(
             summary=f"Flags of a {api.noun}",
             description="The problems that annotators reported, newest first.",
@@ -189,7 +198,7 @@ def _make_flag_views(api: CampaignAPI) -> tuple[type[APIView], type[APIView]]:
         )
         def get(self, request: Request, pk: int) -> Response:
             campaign = get_campaign(user=request.user, campaign_id=pk, model=api.model)
-            return self.paginate(request, list_flags(campaign), api.flag)
+            return self.paginate(request, list_flags(campaign), lambda page: api.flag(page, many=True).data)
 
     class FlagResolve(APIView):
         @extend_schema(

@@ -11,12 +11,12 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from annotation.models import Campaign, ItemFlag
-from annotation.selectors.campaigns import campaign_plan, get_campaign, list_campaigns
+from annotation.selectors.campaigns import get_campaign, list_campaigns, make_campaign_plan
 from annotation.selectors.campaigns_watch import watch_campaign
 from annotation.services.campaigns import create_campaign
 
-from .campaign_views import BaseCampaignSerializer, CampaignAPI, make_views
-from .responses import fast_json
+from .campaign_views import BaseCampaignSerializer, BasePlanSerializer, CampaignAPI, make_views
+from .responses import make_json_response
 
 
 class CampaignSerializer(BaseCampaignSerializer):
@@ -50,23 +50,15 @@ class PlanCheckSerializer(serializers.Serializer):
     why = serializers.CharField(required=False, allow_blank=True)
 
 
-class PlanSerializer(serializers.Serializer):
-    """What is judged and how; see the docs of campaigns."""
+class PlanSerializer(BasePlanSerializer):
+    """The plan of a judging campaign; see the documentation on campaigns."""
 
-    slug = serializers.CharField(required=False)
-    name = serializers.CharField()
     kind = serializers.ChoiceField(choices=Campaign.Kind.choices)
     aspects = PlanAspectSerializer(many=True)
     overlap = serializers.IntegerField(required=False, min_value=1, max_value=100)
-    max_per_annotator = serializers.IntegerField(required=False, allow_null=True)
-    lease_minutes = serializers.IntegerField(required=False)
-    seed = serializers.IntegerField(required=False)
-    guidelines = serializers.CharField(required=False, allow_blank=True)
-    items = serializers.JSONField(required=False)
     systems = serializers.ListField(child=serializers.CharField(), required=False)
     pairs = serializers.IntegerField(required=False, allow_null=True)
     steps = serializers.ChoiceField(choices=["all", "last"], required=False)
-    options = serializers.DictField(required=False, allow_null=True)
     practice = PlanCheckSerializer(many=True, required=False)
     controls = PlanCheckSerializer(many=True, required=False)
 
@@ -80,7 +72,7 @@ class CampaignDetailSerializer(CampaignSerializer):
 
     @extend_schema(responses=PlanSerializer)
     def get_plan(self, campaign: Campaign) -> dict[str, Any]:
-        return campaign_plan(campaign)
+        return make_campaign_plan(campaign)
 
 
 class AnnotatorProgressSerializer(serializers.Serializer):
@@ -139,7 +131,7 @@ class CampaignProgressView(APIView):
     def get(self, request: Request, pk: int) -> HttpResponse:
         """Progress by annotator, with flags and agreement so far."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
-        return fast_json(watch_campaign(campaign).wire())
+        return make_json_response(watch_campaign(campaign).wire())
 
 
 VIEWS = make_views(

@@ -25,8 +25,9 @@ from evalapp.common.api.fields import StrictSerializer, TruthField
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
-from evalapp.common.pagination import KeysetPagination
 from evalapp.common.selectors import find_run
+
+from .responses import PagedView
 
 
 class ExportRequestSerializer(StrictSerializer):
@@ -81,17 +82,15 @@ def find_export(request: Request, pk: int, need: Need = "read") -> Run:
     return run
 
 
-class ExportList(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
+class ExportList(PagedView):
     @extend_schema(operation_id="exports_list", responses=ExportSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
         """The exports of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(list_exports(project), request, self)
-        return paginator.get_paginated_response(ExportSerializer(rows, many=True, context={"request": request}).data)
+        rows = list_exports(project)
+        return self.paginate(
+            request, rows, lambda page: ExportSerializer(page, many=True, context={"request": request}).data
+        )
 
     @extend_schema(
         operation_id="exports_create",

@@ -8,14 +8,15 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from annotation.allocation.answers import turn
 from annotation.models import Judgement
+from annotation.selectors.attributes import read_attributes
 from annotation.selectors.campaigns import get_campaign
-from annotation.selectors.campaigns_watch import get_pseudonyms, latest_judgements, list_judgements
+from annotation.selectors.campaigns_watch import get_pseudonyms, list_judgements, list_latest_judgements
 from evalapp.common.api.fields import read_flag
-from evalapp.common.pagination import KeysetPagination
+
+from .responses import PagedView
 
 
 class JudgementSerializer(serializers.Serializer):
@@ -44,6 +45,7 @@ def as_row(row: Judgement, pseudonyms: dict[int, str]) -> dict[str, Any]:
     assignment = row.assignment
     unit = assignment.unit
     return {
+        **read_attributes(row, "version current note seconds extra passed created_at"),
         "id": row.pk,
         "rater": pseudonyms.get(row.annotator_id, ""),
         "item": unit.item.key,
@@ -54,22 +56,12 @@ def as_row(row: Judgement, pseudonyms: dict[int, str]) -> dict[str, Any]:
         "reference": unit.reference.position if unit.reference else None,
         "unit": unit.kind,
         "repeat": assignment.repeat_number,
-        "version": row.version,
-        "current": row.current,
         "answer": turn(row.answer, assignment.side_swapped),
         "swapped": assignment.side_swapped,
-        "note": row.note,
-        "seconds": row.seconds,
-        "extra": row.extra,
-        "passed": row.passed,
-        "created_at": row.created_at,
     }
 
 
-class CampaignJudgements(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
+class CampaignJudgements(PagedView):
     @extend_schema(
         summary="Judgements of a campaign",
         parameters=[
@@ -81,10 +73,8 @@ class CampaignJudgements(APIView):
         """The judgements of a campaign, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk)
         only = read_flag(request.query_params, "current")
-        rows = latest_judgements(campaign) if only else list_judgements(campaign)
-        paginator = self.pagination_class()
-        page = paginator.paginate_queryset(rows, request, view=self)
+        rows = list_latest_judgements(campaign) if only else list_judgements(campaign)
         pseudonyms = get_pseudonyms(campaign)
-        return paginator.get_paginated_response(
-            JudgementSerializer([as_row(row, pseudonyms) for row in page], many=True).data
+        return self.paginate(
+            request, rows, lambda page: JudgementSerializer([as_row(row, pseudonyms) for row in page], many=True).data
         )

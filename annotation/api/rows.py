@@ -133,64 +133,54 @@ class ProjectList(generics.ListAPIView):
         return rows.filter(**wanted)
 
 
-def listing(name: str, filters: dict[str, str], order: str) -> Any:
-    parameters = [OpenApiParameter(key, str, description=f"Only rows of this {key}.") for key in filters]
+def make_list(name: str, serializer: type[serializers.ModelSerializer], order: str, **attributes: Any) -> Any:
+    """The view of the list `name`; `attributes` are those of `ProjectList`."""
+    view = type(f"{serializer.Meta.model.__name__}List", (ProjectList,), {"serializer_class": serializer, **attributes})
+    parameters = [OpenApiParameter(key, str, description=f"Only rows of this {key}.") for key in view.filters]
     words = f"The {name} of a project, page by page, {order}."
-    return extend_schema_view(get=extend_schema(operation_id=f"{name}_list", parameters=parameters, description=words))
+    schema = extend_schema(operation_id=f"{name}_list", parameters=parameters, description=words)
+    return extend_schema_view(get=schema)(view)
 
 
-@listing("items", {"group": "group", "key": "key"}, BY_KEY)
-class ItemList(ProjectList):
-    serializer_class = ItemSerializer
-    filters = {"group": "group", "key": "key"}
-
-
-@listing("systems", {"kind": "kind"}, "in natural order of their names")
-class SystemList(ProjectList):
-    serializer_class = SystemSerializer
-    filters = {"kind": "kind"}
-
-
-@listing("outputs", {"item": "item__key", "system": "system__name"}, BY_OUTPUT)
-class OutputList(ProjectList):
-    serializer_class = OutputSerializer
-    filters = {"item": "item__key", "system": "system__name"}
-    related = ("item", "system")
-    keyset_order = ("item__order_key", "system__order_key", "pk")
-    project_field = "item__project"  # so that the database walks along the index of items in this order
-
-
-@listing("references", {"item": "item__key", "set": "set__name"}, BY_ITEM)
-class ReferenceList(ProjectList):
-    serializer_class = ReferenceSerializer
-    filters = {"item": "item__key", "set": "set__name"}
-    related = ("item", "set")
-    keyset_order = ("item__order_key", "pk")
-    project_field = "item__project"
-
-
-@listing("ratings", {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name"}, OLDEST)
-class RatingList(ProjectList):
-    serializer_class = RatingSerializer
-    filters = {"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name",
-               "rater": "rater"}  # fmt: skip
-    related = ("output__item", "output__system", "dialogue", "aspect")
-    keyset_order = ("pk",)
-
-
-@listing("comparisons", {"item": "output_a__item__key", "aspect": "aspect__name"}, OLDEST)
-class ComparisonList(ProjectList):
-    serializer_class = ComparisonSerializer
-    filters = {"item": "output_a__item__key", "aspect": "aspect__name", "rater": "rater"}
-    related = ("output_a__item", "output_a__system", "output_b__system", "aspect")
-    keyset_order = ("pk",)
-
-
-@listing("dialogues", {"system": "system__name"}, BY_KEY)
-class DialogueList(ProjectList):
-    serializer_class = DialogueSerializer
-    filters = {"system": "system__name"}
-    related = ("system",)
+ItemList = make_list("items", ItemSerializer, BY_KEY, filters={"group": "group", "key": "key"})
+SystemList = make_list("systems", SystemSerializer, "in natural order of their names", filters={"kind": "kind"})
+OutputList = make_list(
+    "outputs",
+    OutputSerializer,
+    BY_OUTPUT,
+    filters={"item": "item__key", "system": "system__name"},
+    related=("item", "system"),
+    keyset_order=("item__order_key", "system__order_key", "pk"),
+    project_field="item__project",  # so that the database walks along the index of items in this order
+)
+ReferenceList = make_list(
+    "references",
+    ReferenceSerializer,
+    BY_ITEM,
+    filters={"item": "item__key", "set": "set__name"},
+    related=("item", "set"),
+    keyset_order=("item__order_key", "pk"),
+    project_field="item__project",
+)
+RatingList = make_list(
+    "ratings",
+    RatingSerializer,
+    OLDEST,
+    filters={"item": "output__item__key", "system": "output__system__name", "aspect": "aspect__name", "rater": "rater"},
+    related=("output__item", "output__system", "dialogue", "aspect"),
+    keyset_order=("pk",),
+)
+ComparisonList = make_list(
+    "comparisons",
+    ComparisonSerializer,
+    OLDEST,
+    filters={"item": "output_a__item__key", "aspect": "aspect__name", "rater": "rater"},
+    related=("output_a__item", "output_a__system", "output_b__system", "aspect"),
+    keyset_order=("pk",),
+)
+DialogueList = make_list(
+    "dialogues", DialogueSerializer, BY_KEY, filters={"system": "system__name"}, related=("system",)
+)
 
 
 class SystemShow(APIView):

@@ -7,6 +7,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -19,14 +20,15 @@ from annotation.models import Upload, UploadFault
 from annotation.parsers import KINDS
 from annotation.selectors.uploads import find_upload, list_uploads
 from annotation.services.undo import take_back_upload
-from annotation.services.uploads import Incoming, receive_upload, too_large
+from annotation.services.uploads import Incoming, explain_size, receive_upload
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import read_flag
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.parsers import HashedStream
 from evalapp.common.errors import BadInput, Fault, TooLarge
 from evalapp.common.forms import read_number
-from evalapp.common.pagination import KeysetPagination
+
+from .responses import PagedView
 
 CHUNK = 1 << 16
 BODY_KINDS = ("dataset", *KINDS)
@@ -67,7 +69,7 @@ class FaultSerializer(serializers.ModelSerializer):
 
 
 class UploadSerializer(serializers.ModelSerializer):
-    """An upload in lists. `counts`: rows, added, same, replaced and faulty, for each table."""
+    """An upload in lists. `counts`: rows, added, same, replaced and faulty, by table."""
 
     url = serializers.SerializerMethodField()
     project = serializers.CharField(source="project.slug", read_only=True)
@@ -130,38 +132,44 @@ def _incoming(request: Request, kind: str) -> list[Incoming]:
     data = request.data
     if "stream" in data and not request.FILES:
         if not kind:
-            text = f"Say what the rows are: ?kind= one of {', '.join(BODY_KINDS)}."
+            text = _("Add the kind of the rows: ?kind= one of %(kinds)s.") % {"kinds": ", ".join(BODY_KINDS)}
             raise BadInput(text, faults=[Fault(text, field="kind")])
         return [Incoming(f"{kind}.{data['ending']}", _chunks(data["stream"]))]
     if (request.content_type or "").partition(";")[0].strip() in BODY_TYPES:
-        raise BadInput("The body has no rows.")
-    found = [file for name in request.FILES for file in request.FILES.getlist(name)]
-    if not found:
-        raise BadInput("The form has no file. Send each file as a part with its file name.")
-    return [Incoming(file.name or "", file.chunks(CHUNK)) for file in found]
+        raise BadInput(_("The body has no rows."))
+    files = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    if not files:
+        raise BadInput(_("The form has no file. Send each file as a part with its file name."))
+    return [Incoming(file.name or "", file.chunks(CHUNK)) for file in files]
 
 
-class UploadList(APIView):
+class UploadList(PagedView):
     parser_classes = [MultiPartParser, NdjsonParser, CsvParser, TsvParser]
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
 
     @extend_schema(operation_id="uploads_list", responses=UploadSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
         """The uploads of a project, newest first."""
         project = get_project(user=request.user, slug=slug, need="read")
-        paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(list_uploads(project).select_related("project"), request, self)
-        return paginator.get_paginated_response(UploadSerializer(rows, many=True, context={"request": request}).data)
+        rows = list_uploads(project).select_related("project")
+        return self.paginate(
+            request, rows, lambda page: UploadSerializer(page, many=True, context={"request": request}).data
+        )
 
     @extend_schema(
         operation_id="uploads_create",
         description="One or several files of the interchange format, or the rows of one file as the body. They are "
-        "checked as a whole and stored all or not at all; the same content again changes nothing.",
+        "checked together and stored completely or not at all; sending the same content again changes nothing.",
         parameters=[
-            OpenApiParameter("kind", str, enum=BODY_KINDS, description="What the rows are, where no file name says."),
+            OpenApiParameter(
+                "kind", str, enum=BODY_KINDS, description="The kind of the rows, if no file name states it."
+            ),
             OpenApiParameter("dry_run", str, enum=["0", "1"], description="Check and report only."),
-            OpenApiParameter("replace", str, enum=["0", "1"], description="Overwrite rows stored with other content."),
+            OpenApiParameter(
+                "replace",
+                str,
+                enum=["0", "1"],
+                description="Replace stored rows that have the same key and other content.",
+            ),
         ],
         request={
             "multipart/form-data": {
@@ -180,7 +188,7 @@ class UploadList(APIView):
         length = request.META.get("CONTENT_LENGTH") or "0"
         size = read_number(length)
         if size is None or size > settings.MAX_UPLOAD_BYTES:
-            raise TooLarge(too_large())
+            raise TooLarge(explain_size())
         kind = request.query_params.get("kind", "")
         upload = receive_upload(
             project=project,
@@ -197,15 +205,15 @@ class UploadList(APIView):
 class UploadShow(APIView):
     @extend_schema(operation_id="uploads_retrieve", responses=UploadDetailSerializer)
     def get(self, request: Request, pk: int) -> Response:
-        """State of an upload; where it was refused, its faulty rows."""
+        """State of an upload; if it was rejected, its faulty rows."""
         upload = find_upload(user=request.user, pk=pk)
         return Response(UploadDetailSerializer(upload, context={"request": request}).data)
 
     @extend_schema(
         operation_id="uploads_destroy",
-        description="Take the upload back: stop it, drop it after a dry run, or undo it. Refused with 409 and the list "
-        "once judgements, scores, references or other uploads rest on its rows.",
-        responses={204: OpenApiResponse(description="Taken back.")},
+        description="Cancel the import, discard a dry run, or undo a stored upload. 409 with a list if judgements, "
+        "scores, references or other uploads depend on its rows.",
+        responses={204: OpenApiResponse(description="The upload is undone.")},
     )
     def delete(self, request: Request, pk: int) -> Response:
         upload = find_upload(user=request.user, pk=pk, need="write")

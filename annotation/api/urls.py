@@ -28,7 +28,7 @@ urlpatterns: list = [
     path(
         "writing/<int:pk>/next-confirmation/", writing.NextConfirmation.as_view(), name="api-writing-next-confirmation"
     ),
-    path("writing-tasks/<slug:public>/", writing.WritingDesk.as_view(), name="api-writing-task"),
+    path("writing-tasks/<slug:public>/", writing.WritingTaskDetail.as_view(), name="api-writing-task"),
     path("writing-tasks/<slug:public>/submit/", writing.WritingSubmit.as_view(), name="api-writing-submit"),
     path("writing-tasks/<slug:public>/drop/", writing.WritingDrop.as_view(), name="api-writing-drop"),
     path("writing-tasks/<slug:public>/back/", writing.WritingBack.as_view(), name="api-writing-back"),

@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WrittenReference
+from annotation.models import WritingCampaign, WritingFlag, WrittenReference
 from annotation.selectors.campaigns import get_campaign
-from annotation.selectors.writing import list_writing, list_written, writing_plan
-from annotation.selectors.writing_rows import attempt_row, list_attempts, written_row
+from annotation.selectors.writing import list_writing, list_written
+from annotation.selectors.writing_rows import list_attempts, make_attempt_row, make_written_row
 from annotation.selectors.writing_watch import watch
 from annotation.services.bodies import read_flag, read_number, read_submission, read_text, read_version
 from annotation.services.campaigns import create_writing
@@ -22,20 +22,17 @@ from annotation.services.judging import CampaignNotOpen
 from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
 from annotation.services.writing_attempts import drop_candidate, submit_attempt
 from annotation.services.writing_back import take_back_last
-from annotation.services.writing_desk import get_desk
-from annotation.services.writing_handout import next_task
+from annotation.services.writing_handout import get_next_task
 from annotation.services.writing_later import (
     confirm_reference,
-    next_confirmation,
+    get_next_confirmation,
     restore_reference,
     withdraw_reference,
 )
+from annotation.services.writing_view import get_task_view
 from evalapp.accounts.selectors import rater_names
-from evalapp.common.api.fields import WholeSerializer
-from evalapp.common.pagination import KeysetPagination
 
 from .campaign_views import (
-    BaseCampaignSerializer,
     CampaignAPI,
     FlaggedSerializer,
     FlagInputSerializer,
@@ -43,192 +40,27 @@ from .campaign_views import (
     make_views,
     read_body,
 )
-from .responses import CONFLICT, ProblemSerializer, fast_json
+from .responses import CONFLICT, PagedView, ProblemSerializer, make_json_response
+from .writing_schemas import (
+    AttemptInputSerializer,
+    BackInputSerializer,
+    ConfirmInputSerializer,
+    DropInputSerializer,
+    OutcomeSerializer,
+    ReasonSerializer,
+    TaskViewSerializer,
+    ToConfirmSerializer,
+    WritingDetailSerializer,
+    WritingDraftInputSerializer,
+    WritingDraftSerializer,
+    WritingFlagSerializer,
+    WritingPlanSerializer,
+    WritingProgressSerializer,
+    WritingSerializer,
+    WrittenSerializer,
+)
 
-CANDIDATE = "Opaque id of the candidate; required in rounds."
-
-# ---- what goes over the wire, for the schema --------------------------------------------------------------
-
-
-class WritingSerializer(BaseCampaignSerializer):
-    class Meta(BaseCampaignSerializer.Meta):
-        model = WritingCampaign
-        fields = (*BaseCampaignSerializer.Meta.fields, "evaluator", "corpus")
-        read_only_fields = fields
-
-
-class WritingPlanSerializer(serializers.Serializer):
-    """The plan of a writing campaign; see the documentation on reference writing."""
-
-    slug = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=40)
-    name = serializers.CharField(max_length=200)
-    kind = serializers.ChoiceField(choices=WritingCampaign.Kind.choices, required=False)
-    guidelines = serializers.CharField(required=False, allow_blank=True, allow_null=True)
-    items = serializers.JSONField(required=False)
-    start_set = serializers.CharField(required=False, allow_blank=True, allow_null=True)
-    evaluator = serializers.CharField(required=False, allow_blank=True, allow_null=True)
-    corpus = serializers.CharField(required=False, allow_blank=True, allow_null=True)
-    seed = serializers.IntegerField(required=False, allow_null=True, min_value=0, max_value=2**31 - 1)
-    lease_minutes = serializers.IntegerField(required=False, allow_null=True, min_value=1, max_value=1440)
-    max_per_annotator = serializers.IntegerField(required=False, allow_null=True, min_value=1)
-    options = serializers.DictField(required=False, allow_null=True)
-
-
-class WritingDetailSerializer(WritingSerializer):
-    plan = serializers.SerializerMethodField()
-
-    class Meta(WritingSerializer.Meta):
-        fields = (*WritingSerializer.Meta.fields, "guidelines", "plan")
-        read_only_fields = fields
-
-    @extend_schema(responses=WritingPlanSerializer)
-    def get_plan(self, campaign: WritingCampaign) -> dict[str, Any]:
-        return writing_plan(campaign)
-
-
-class WritingPointSerializer(serializers.Serializer):
-    round = serializers.IntegerField()
-    mean = serializers.FloatField()
-    low = serializers.FloatField(allow_null=True)
-    high = serializers.FloatField(allow_null=True)
-    n = serializers.IntegerField()
-
-
-class WritingProgressSerializer(serializers.Serializer):
-    campaign = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=WritingCampaign.State.choices)
-    figures = serializers.DictField()
-    arms = serializers.ListField(child=serializers.DictField())
-    people = serializers.ListField(child=serializers.DictField())
-    by_arm = serializers.DictField(child=WritingPointSerializer(many=True))
-    by_person = serializers.DictField(child=WritingPointSerializer(many=True))
-    comparisons = serializers.ListField(child=serializers.DictField())
-
-
-class DeskReferenceSerializer(serializers.Serializer):
-    text = serializers.CharField()
-    gain = serializers.FloatField(allow_null=True)
-    mine = serializers.BooleanField()
-    added_by_other = serializers.BooleanField()
-    waiting = serializers.BooleanField(help_text="Other annotators have not confirmed it yet.")
-
-
-class DeskCandidateSerializer(serializers.Serializer):
-    public = serializers.CharField(help_text="Opaque.")
-    text = serializers.CharField()
-    query = serializers.CharField()
-    jaccard = serializers.FloatField(allow_null=True)
-    source = serializers.DictField()
-
-
-class LastSerializer(serializers.Serializer):
-    task = serializers.CharField(help_text="Opaque id of its task.")
-    reference = serializers.CharField(help_text="Opaque.")
-    text = serializers.CharField()
-
-
-class DeskSerializer(serializers.Serializer):
-    id = serializers.CharField(help_text="Opaque.")
-    campaign = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=["write", "wait", "done", "skipped", "none"])
-    why = serializers.CharField()
-    message = serializers.CharField()
-    context = serializers.ListField(child=serializers.CharField())
-    source = serializers.CharField(allow_null=True)
-    originals = serializers.ListField(child=serializers.CharField())
-    references = DeskReferenceSerializer(many=True)
-    candidate = DeskCandidateSerializer(allow_null=True, help_text="The candidate of the round.")
-    attempts_left = serializers.IntegerField()
-    max_attempts = serializers.IntegerField()
-    target = serializers.IntegerField()
-    growth = serializers.ListField(child=serializers.ListField(child=serializers.FloatField()))
-    draft = serializers.DictField(allow_null=True)
-    draft_version = serializers.IntegerField()
-    round = serializers.IntegerField()
-    rounds = serializers.IntegerField()
-    waiting_for = serializers.IntegerField()
-    note = serializers.CharField()
-    done = serializers.IntegerField()
-    goal = serializers.IntegerField()
-    to_confirm = serializers.IntegerField()
-    last = LastSerializer(allow_null=True, help_text="The annotator's last text, while it can be taken back.")
-    shows_scores = serializers.BooleanField()
-    shows_candidates = serializers.BooleanField()
-    allows_edit = serializers.BooleanField()
-    allows_own_text = serializers.BooleanField()
-
-
-class AttemptInputSerializer(serializers.Serializer):
-    submission = serializers.UUIDField(help_text="A UUID made by the client for each text; the same on a retry.")
-    text = serializers.CharField()
-    relevant = serializers.BooleanField(
-        required=False, allow_null=True, help_text="Whether the unedited candidate fits the context."
-    )
-    candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
-    seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
-    unscored = serializers.BooleanField(required=False, help_text="Add the text even if no score is available.")
-
-
-class OutcomeSerializer(serializers.Serializer):
-    decision = serializers.ChoiceField(choices=["accept", "edit", "drop", "wait"])
-    score_before = serializers.FloatField(allow_null=True)
-    score_after = serializers.FloatField(allow_null=True)
-    improved = serializers.BooleanField(allow_null=True)
-    attempts_left = serializers.IntegerField()
-    why = serializers.CharField()
-    message = serializers.CharField()
-    repeated = serializers.BooleanField()
-    desk = DeskSerializer()
-
-
-class DropInputSerializer(serializers.Serializer):
-    submission = serializers.UUIDField()
-    candidate = serializers.CharField(required=False, allow_null=True, help_text=CANDIDATE)
-    seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
-
-
-class BackInputSerializer(serializers.Serializer):
-    reference = serializers.CharField(help_text="Opaque id, see `last` of the task.")
-
-
-class WritingDraftInputSerializer(WholeSerializer):
-    version = serializers.IntegerField(min_value=0, help_text="The version of the draft that this one follows.")
-    draft = serializers.DictField()
-
-
-class WritingDraftSerializer(serializers.Serializer):
-    draft_version = serializers.IntegerField()
-    saved_at = serializers.DateTimeField()
-
-
-class ReasonSerializer(serializers.Serializer):
-    reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
-
-
-class ToConfirmSerializer(serializers.Serializer):
-    id = serializers.CharField(help_text="Opaque.")
-    campaign = serializers.IntegerField()
-    context = serializers.ListField(child=serializers.CharField())
-    source = serializers.CharField(allow_null=True)
-    texts = serializers.ListField(child=serializers.DictField())
-    left = serializers.IntegerField()
-
-
-class ConfirmInputSerializer(serializers.Serializer):
-    submission = serializers.UUIDField()
-    better = serializers.ChoiceField(choices=["a", "b", "tie"])
-
-
-class WrittenSerializer(serializers.Serializer):
-    id = serializers.IntegerField()
-    item = serializers.CharField()
-    set = serializers.CharField()
-    text = serializers.CharField()
-    meta = serializers.DictField()
-    written = serializers.DictField()
-
-
-# ---- those who plan and watch -----------------------------------------------------------------------------
+# ---- for researchers -----------------------------------------------------------------------------------
 
 
 class WritingProgressView(APIView):
@@ -236,13 +68,10 @@ class WritingProgressView(APIView):
     def get(self, request: Request, pk: int) -> HttpResponse:
         """Progress, with the predicted reliability by round and arm."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-        return fast_json(watch(user=request.user, campaign=campaign).wire())
+        return make_json_response(watch(user=request.user, campaign=campaign).wire())
 
 
-class WritingReferences(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
+class WritingReferences(PagedView):
     @extend_schema(
         summary="Written references of a campaign",
         responses=WrittenSerializer(many=True),
@@ -250,16 +79,11 @@ class WritingReferences(APIView):
     def get(self, request: Request, pk: int) -> Response:
         """The written references with their origin, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-        paginator = self.pagination_class()
-        page = paginator.paginate_queryset(list_written(campaign=campaign), request, view=self)
-        pseudonyms = rater_names(campaign.project_id)
-        return paginator.get_paginated_response([_written(row, pseudonyms) for row in page])
+        pseudonyms, rows = rater_names(campaign.project_id), list_written(campaign=campaign)
+        return self.paginate(request, rows, lambda page: [_written(row, pseudonyms) for row in page])
 
 
-class WritingAttempts(APIView):
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
-
+class WritingAttempts(PagedView):
     @extend_schema(
         summary="Attempts of a writing campaign",
         responses={200: serializers.ListSerializer(child=serializers.DictField())},
@@ -267,10 +91,8 @@ class WritingAttempts(APIView):
     def get(self, request: Request, pk: int) -> Response:
         """All submitted texts and discarded candidates, newest first."""
         campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-        paginator = self.pagination_class()
-        page: list[WritingAttempt] = paginator.paginate_queryset(list_attempts(campaign=campaign), request, view=self)
-        pseudonyms = rater_names(campaign.project_id)
-        return paginator.get_paginated_response([attempt_row(row, pseudonyms) for row in page])
+        pseudonyms, rows = rater_names(campaign.project_id), list_attempts(campaign=campaign)
+        return self.paginate(request, rows, lambda page: [make_attempt_row(row, pseudonyms) for row in page])
 
 
 def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any]:
@@ -280,7 +102,7 @@ def _written(row: WrittenReference, pseudonyms: dict[int, str]) -> dict[str, Any
         "set": row.set.name,
         "text": row.text,
         "meta": row.meta,
-        "written": written_row(row, pseudonyms),
+        "written": make_written_row(row, pseudonyms),
     }
 
 
@@ -301,15 +123,6 @@ class WrittenRestore(APIView):
         return Response(status=204)
 
 
-class WritingFlagSerializer(serializers.ModelSerializer):
-    item = serializers.CharField(source="task.unit.item.key", read_only=True)
-
-    class Meta:
-        model = WritingFlag
-        fields = ("id", "item", "reason", "text", "created_at", "resolved_at")
-        read_only_fields = fields
-
-
 VIEWS = make_views(
     CampaignAPI(
         noun="writing campaign",
@@ -326,30 +139,30 @@ VIEWS = make_views(
 )
 
 
-# ---- those who write --------------------------------------------------------------------------------------
+# ---- for annotators ------------------------------------------------------------------------------------
 
 
 class NextWriting(APIView):
     @extend_schema(
         summary="Get the current item",
         request=None,
-        responses={200: DeskSerializer, 204: OpenApiResponse(description="No items are left."), 409: CONFLICT},
+        responses={200: TaskViewSerializer, 204: OpenApiResponse(description="No items are left."), 409: CONFLICT},
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
         """The open task or a new one; 204 if no items are left."""
-        desk = next_task(user=request.user, campaign_id=pk)
-        if desk.task is None and desk.why in ("empty", "limit"):
+        view = get_next_task(user=request.user, campaign_id=pk)
+        if view.task is None and view.why in ("empty", "limit"):
             return HttpResponse(status=204)
-        if desk.task is None:
-            raise CampaignNotOpen(desk.why_text)
-        return fast_json(desk.wire())
+        if view.task is None:
+            raise CampaignNotOpen(view.why_text)
+        return make_json_response(view.wire())
 
 
-class WritingDesk(APIView):
-    @extend_schema(summary="An own task in its current state", responses=DeskSerializer)
+class WritingTaskDetail(APIView):
+    @extend_schema(summary="An own task in its current state", responses=TaskViewSerializer)
     def get(self, request: Request, public: str) -> HttpResponse:
         """A writing task: context, references, candidates, and scores if the arm has them."""
-        return fast_json(get_desk(user=request.user, public=public).wire())
+        return make_json_response(get_task_view(user=request.user, public=public).wire())
 
     @extend_schema(
         summary="Save a draft",
@@ -360,7 +173,7 @@ class WritingDesk(APIView):
     def patch(self, request: Request, public: str) -> HttpResponse:
         body = read_body(request)
         saved = save_draft(user=request.user, public=public, draft=body.get("draft"), version=read_version(body))
-        return fast_json(saved.wire())
+        return make_json_response(saved.wire())
 
 
 class WritingSubmit(APIView):
@@ -382,7 +195,7 @@ class WritingSubmit(APIView):
             seconds=read_number(body, "seconds", (int, float)),
             unscored=bool(read_flag(body, "unscored")),
         )
-        return fast_json(outcome.wire())
+        return make_json_response(outcome.wire())
 
 
 class WritingDrop(APIView):
@@ -396,7 +209,7 @@ class WritingDrop(APIView):
             user=request.user, public=public, submission=read_submission(body, "text"),
             candidate=read_text(body, "candidate") or None, seconds=read_number(body, "seconds", (int, float)),
         )  # fmt: skip
-        return fast_json(outcome.wire())
+        return make_json_response(outcome.wire())
 
 
 class WritingBack(APIView):
@@ -404,26 +217,26 @@ class WritingBack(APIView):
         summary="Take back the last text",
         description="The text leaves the set but stays on record; an item that it completed is reopened.",
         request=BackInputSerializer,
-        responses={200: DeskSerializer, 409: CONFLICT},
+        responses={200: TaskViewSerializer, 409: CONFLICT},
     )
     def post(self, request: Request, public: str) -> HttpResponse:
         reference = read_text(read_body(request), "reference")
-        return fast_json(take_back_last(user=request.user, public=public, reference=reference).wire())
+        return make_json_response(take_back_last(user=request.user, public=public, reference=reference).wire())
 
 
 class WritingDone(APIView):
-    @extend_schema(summary="Finish an item", request=None, responses={200: DeskSerializer, 409: CONFLICT})
+    @extend_schema(summary="Finish an item", request=None, responses={200: TaskViewSerializer, 409: CONFLICT})
     def post(self, request: Request, public: str) -> HttpResponse:
         """Finish the item; the next task is another one."""
-        return fast_json(finish_task(user=request.user, public=public).wire())
+        return make_json_response(finish_task(user=request.user, public=public).wire())
 
 
 class WritingSkip(APIView):
-    @extend_schema(summary="Skip an item", request=ReasonSerializer, responses={200: DeskSerializer, 409: CONFLICT})
+    @extend_schema(summary="Skip an item", request=ReasonSerializer, responses={200: TaskViewSerializer, 409: CONFLICT})
     def post(self, request: Request, public: str) -> HttpResponse:
         """Skip the item with a reason."""
         reason = read_text(read_body(request), "reason", most=300)
-        return fast_json(skip_task(user=request.user, public=public, reason=reason).wire())
+        return make_json_response(skip_task(user=request.user, public=public, reason=reason).wire())
 
 
 class WritingFlagged(APIView):
@@ -445,8 +258,8 @@ class NextConfirmation(APIView):
     )
     def post(self, request: Request, pk: int) -> HttpResponse:
         """The next pair of texts to compare; 204 if there is none."""
-        found = next_confirmation(user=request.user, campaign_id=pk)
-        return fast_json(found.wire()) if found.public else HttpResponse(status=204)
+        pair = get_next_confirmation(user=request.user, campaign_id=pk)
+        return make_json_response(pair.wire()) if pair.public else HttpResponse(status=204)
 
 
 class ConfirmWritten(APIView):

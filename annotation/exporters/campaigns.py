@@ -33,21 +33,21 @@ def rows(project: Project, raters: Callable[[str], str]) -> Iterator[tuple[str, 
     """(table, row) of `filters` and `campaigns`, by name."""
     for one in sorted(RaterFilter.objects.filter(project=project), key=lambda row: row.name):
         yield "filters", _filter(one, raters)
-    found = list_imported_campaigns(project)
+    imported = list_imported_campaigns(project)
     work: tuple[tuple[Any, Callable[[Any], Row]], ...] = ((Campaign, _count_judging), (WritingCampaign, _count_writing))
     for model, count in work:
         for row in model.objects.filter(project=project).exclude(state=Campaign.State.DRAFT):
             about = canonical({**_describe_plan(row), **count(row)})
-            found[row.slug] = {"campaign": row.slug, "kind": row.kind, "told": about}
-    for name in sorted(found):
-        yield "campaigns", found[name]
+            imported[row.slug] = {"campaign": row.slug, "kind": row.kind, "told": about}
+    for name in sorted(imported):
+        yield "campaigns", imported[name]
 
 
-def _filter(found: RaterFilter, raters: Callable[[str], str]) -> Row:
+def _filter(row: RaterFilter, raters: Callable[[str], str]) -> Row:
     return {
-        "name": found.name, "raters": sorted(raters(rater) for rater in found.raters), "reason": found.reason,
-        "created_at": found.created_at.isoformat(),
-        "withdrawn_at": found.withdrawn_at.isoformat() if found.withdrawn_at else None,
+        "name": row.name, "raters": sorted(raters(rater) for rater in row.raters), "reason": row.reason,
+        "created_at": row.created_at.isoformat(),
+        "withdrawn_at": row.withdrawn_at.isoformat() if row.withdrawn_at else None,
     }  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from annotation.models import (
 )
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
-from annotation.selectors.stored import as_text, decode, make_meta, stated_scales
+from annotation.selectors.stored import as_text, decode, make_meta, read_stated_scales
 from evalapp.accounts.models import Project
 
 from . import writing
@@ -65,8 +65,8 @@ def _snapshot_sqlite() -> Iterator[None]:
             cursor.execute("ROLLBACK")
 
 
-def dataset_document(project: Project) -> Row:
-    stated = stated_scales(project)
+def make_dataset_document(project: Project) -> Row:
+    stated = read_stated_scales(project)
     aspects = [
         {
             "name": aspect.name, "min": canonical(aspect.low), "max": canonical(aspect.high),
@@ -84,7 +84,7 @@ def dataset_document(project: Project) -> Row:
 def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:
     """(table, row). Rows of a table are in canonical order; tables are interleaved. `raters` maps rater ids to those of
     the export."""
-    systems = named_systems(project)
+    systems = name_systems(project)
     aspects = dict(Aspect.objects.filter(project=project).values_list("id", "name"))
     yield from _systems(project)
     items = Item.objects.filter(project=project).order_by("order_key")
@@ -103,7 +103,7 @@ def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator
     yield from writing.rows(project, raters)
 
 
-def named_systems(project: Project) -> dict[int, str]:
+def name_systems(project: Project) -> dict[int, str]:
     """Names of systems by primary key, in natural order."""
     return dict(System.objects.filter(project=project).order_by("order_key").values_list("id", "name"))
 
@@ -142,11 +142,11 @@ class _Outputs:
 
     def __init__(self, items: dict[int, str], systems: dict[int, str]) -> None:
         stored = Output.objects.filter(item_id__in=items)
-        found = list(stored.values_list("item_id", "system_id", "step", "id", "text", as_text("meta")))
-        sort_outputs(found, items, systems)
-        self.found = [(items[item], systems[system], *rest) for item, system, *rest in found]
+        outputs_read = list(stored.values_list("item_id", "system_id", "step", "id", "text", as_text("meta")))
+        sort_outputs(outputs_read, items, systems)
+        self.found = [(items[item], systems[system], *rest) for item, system, *rest in outputs_read]
         self.items = items
-        self.place = {row[3]: place for place, row in enumerate(found)}
+        self.place = {row[3]: place for place, row in enumerate(outputs_read)}
 
     def rows(self) -> Iterator[tuple[str, Row]]:
         for item, system, step, _, text, meta in self.found:
@@ -159,9 +159,11 @@ def _ratings(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[str],
     stored = Rating.objects.filter(output__item_id__in=outputs.items).values_list(
         "output_id", "aspect_id", "rater", "value", "simulated", as_text("meta")
     )
-    found = [(outputs.place[output], raters(rater), aspects[aspect], *rest) for output, aspect, rater, *rest in stored]
-    found.sort(key=lambda row: row[:3])
-    for place, rater, aspect, value, simulated, meta in found:
+    ratings = [
+        (outputs.place[output], raters(rater), aspects[aspect], *rest) for output, aspect, rater, *rest in stored
+    ]
+    ratings.sort(key=lambda row: row[:3])
+    for place, rater, aspect, value, simulated, meta in ratings:
         item, system, step, *_ = outputs.found[place]
         row: Row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": canonical(value)}
         if step is not None:
@@ -175,13 +177,13 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[s
     stored = Comparison.objects.filter(output_a__item_id__in=outputs.items).values_list(
         "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated", as_text("meta")
     )
-    found = [
+    comparisons = [
         (outputs.place[a], -1 if b is None else outputs.place[b], -1 if reference is None else reference,
          raters(rater), aspects[aspect], *rest)
         for a, b, reference, aspect, rater, *rest in stored
     ]  # fmt: skip
-    found.sort(key=lambda row: row[:5])
-    for a, b, reference, rater, aspect, verdict, simulated, meta in found:
+    comparisons.sort(key=lambda row: row[:5])
+    for a, b, reference, rater, aspect, verdict, simulated, meta in comparisons:
         item, system_a, step_a, *_ = outputs.found[a]
         _, system_b, step_b, *_ = outputs.found[b] if b >= 0 else ("", "", None)
         row: Row = {

@@ -70,17 +70,17 @@ WAYS = {
 }  # fmt: skip
 
 
-def write_card(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, files: Sequence[str]) -> str:
+def write_card(head: Mapping[str, Any], facts: Facts, options: ExportOptions, files: Sequence[str]) -> str:
     """The content of README.md."""
     tables = _tables(files)
     parts = []
     for name, write in (
-        ("The head of README.md", lambda: _yaml(head, facts, wishes, tables)),
+        ("The head of README.md", lambda: _yaml(head, facts, options, tables)),
         ("The summary of README.md", lambda: _about(head, facts)),
-        ("The list of files of README.md", lambda: _files(facts, wishes, tables)),
+        ("The list of files of README.md", lambda: _files(facts, options, tables)),
         ("The judgements of README.md", lambda: _judgements(facts)),
-        ("The scores of README.md", lambda: _scores(facts, wishes)),
-        ("The use of README.md", lambda: _use(wishes, tables)),
+        ("The scores of README.md", lambda: _scores(facts, options)),
+        ("The use of README.md", lambda: _use(options, tables)),
     ):
         with side_figure(name):
             parts.append(write())
@@ -91,14 +91,14 @@ def write_card(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, fil
 
 def _tables(files: Sequence[str]) -> dict[str, str]:
     """Files by table, the most useful first."""
-    found = {file.split(".")[0]: file for file in files}
-    return {table: found[table] for table in _ORDER if table in found}
+    tables = {file.split(".")[0]: file for file in files}
+    return {table: tables[table] for table in _ORDER if table in tables}
 
 
 # ---- the head ---------------------------------------------------------------------------------------------------
 
 
-def _yaml(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, tables: Mapping[str, str]) -> str:
+def _yaml(head: Mapping[str, Any], facts: Facts, options: ExportOptions, tables: Mapping[str, str]) -> str:
     licence = str(head["licence"]).strip().lower().replace(" ", "-")
     known = _LICENCES.fullmatch(licence) is not None
     lines = ["---", f"pretty_name: {quote_yaml(head['name'])}", "language:", f"- {quote_yaml(head['lang'] or 'und')}"]
@@ -110,7 +110,7 @@ def _yaml(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, tables: 
     if facts.n_simulated:
         lines.append("- simulated-judgements")
     lines += ["size_categories:", f"- {_size(max(facts.counts['outputs'], facts.n_judgements))}", "configs:"]
-    readable = [table for table in tables if not _unreadable(facts, wishes, table)]
+    readable = [table for table in tables if not _unreadable(facts, options, table)]
     for number, table in enumerate(readable):
         lines += [f"- config_name: {table}", f"  data_files: {quote_yaml(tables[table])}"]
         if number == 0:
@@ -120,9 +120,9 @@ def _yaml(head: Mapping[str, Any], facts: Facts, wishes: ExportOptions, tables: 
     return "\n".join([*lines, "---"])
 
 
-def _unreadable(facts: Facts, wishes: ExportOptions, table: str) -> str:
+def _unreadable(facts: Facts, options: ExportOptions, table: str) -> str:
     """The column that stops `datasets` from reading a table as JSON; Parquet has typed columns."""
-    return facts.mixed_column(table) if wishes.format == "jsonl" else ""
+    return facts.mixed_column(table) if options.format == "jsonl" else ""
 
 
 def _size(n: int) -> str:
@@ -158,17 +158,17 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
     )
 
 
-def _files(facts: Facts, wishes: ExportOptions, tables: Mapping[str, str]) -> str:
+def _files(facts: Facts, options: ExportOptions, tables: Mapping[str, str]) -> str:
     lines = ["## Files", "", "| file | rows | one row is |", "|---|---:|---|"]
     lines += [f"| `{file}` | {_rows(facts, table)} | {ABOUT[table]} |" for table, file in tables.items()]
     lines += ["", "`dataset.json` holds name, licence and scales."]
-    if wishes.format == "safe-csv":
+    if options.format == "safe-csv":
         lines.append(
             "A cell that a spreadsheet could take for a formula has an apostrophe in front; take one away to have the "
             "text as it was."
         )
     for table in tables:
-        column = _unreadable(facts, wishes, table)
+        column = _unreadable(facts, options, table)
         if column:
             lines.append(
                 f"`{tables[table]}` is not among the configurations of this card: the values in `{column}` are of "
@@ -193,10 +193,10 @@ def _judgements(facts: Facts) -> str:
     ]
     lines += ["| aspect | what | judgements | judged | raters | per judged | simulated | agreement |"]
     lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
-    for (aspect, way), found in sorted(facts.judged.items()):
+    for (aspect, way), judged in sorted(facts.judged.items()):
         lines.append(
-            f"| {cell(aspect)} | {WAYS[way]} | {found.n:,} | {len(found.units):,} | {found.n_raters:,}"
-            f" | {found.n / len(found.units):.1f} | {share(found.simulated, found.n)} | {agreement(found, way)} |"
+            f"| {cell(aspect)} | {WAYS[way]} | {judged.n:,} | {len(judged.units):,} | {judged.n_raters:,}"
+            f" | {judged.n / len(judged.units):.1f} | {share(judged.simulated, judged.n)} | {agreement(judged, way)} |"
         )
     for row in facts.filters:
         state = " (withdrawn)" if row["withdrawn_at"] else ""
@@ -208,11 +208,11 @@ def _judgements(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-def agreement(found: AspectFacts, way: str) -> str:
+def agreement(judged: AspectFacts, way: str) -> str:
     """Alpha as text: interval scale for ratings, nominal for verdicts; or the reason why there is none."""
     estimate = None
     with side_figure("The agreement of README.md and DATASHEET.md"):
-        estimate = found.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
+        estimate = judged.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
     if estimate is None:
         return f"- ({FAILED})"
     if not estimate.is_defined:
@@ -221,7 +221,7 @@ def agreement(found: AspectFacts, way: str) -> str:
     return f"{text} [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.has_interval else text
 
 
-def _scores(facts: Facts, wishes: ExportOptions) -> str:
+def _scores(facts: Facts, options: ExportOptions) -> str:
     if not facts.score_sets:
         return ""
     lines = ["", "## Scores", "", "| set | evaluator | references | signature |", "|---|---|---|---|"]
@@ -233,18 +233,18 @@ def _scores(facts: Facts, wishes: ExportOptions) -> str:
     return "\n".join(lines)
 
 
-def _use(wishes: ExportOptions, tables: Mapping[str, str]) -> str:
+def _use(options: ExportOptions, tables: Mapping[str, str]) -> str:
     first = next(iter(tables), "items")
     lines = [
         "", "## Use", "", "```python", "from datasets import load_dataset", "",
         f'rows = load_dataset("FOLDER", "{first}", split="train")', "```",
     ]  # fmt: skip
-    if wishes.scores and wishes.per_rater:
+    if options.scores and options.per_rater:
         lines += [
             "", "The tables in `leaderboard.json` can be recomputed from these files alone, without web program or",
             "database:", "", "```", "python -m evalapp.stats.recompute FOLDER", "```",
         ]  # fmt: skip
-    elif wishes.scores:
+    elif options.scores:
         lines += ["", "Judgements by individual raters were left out, so tables cannot be recomputed from this folder."]
     return "\n".join(lines)
 

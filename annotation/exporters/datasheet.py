@@ -29,7 +29,7 @@ _NAMED = {
 }
 
 
-def write_datasheet(head: Head, facts: Facts, wishes: ExportOptions) -> str:
+def write_datasheet(head: Head, facts: Facts, options: ExportOptions) -> str:
     """The content of DATASHEET.md."""
     lines = [
         f"# Human-evaluation datasheet: {escape_markdown(head['name'])}",
@@ -45,7 +45,7 @@ def write_datasheet(head: Head, facts: Facts, wishes: ExportOptions) -> str:
         ("5 Questions", lambda: _asked(head, facts)),
         ("6 Procedure", lambda: _done(facts)),
         ("7 Results", lambda: _outcome(facts)),
-        ("8 Ethics and privacy", lambda: _ethics(facts, wishes)),
+        ("8 Ethics and privacy", lambda: _ethics(facts, options)),
     )
     for title, answer_all in sections:
         lines += ["", f"## {title}"]
@@ -112,9 +112,9 @@ def _short(value: Any) -> str:
 
 
 def _planned(row: Mapping[str, Any]) -> str:
-    told = row["told"]
-    units = told.get("units") or 0
-    return f"{units:,} x {told['overlap']}" if told.get("overlap") else f"{units:,}"
+    description = row["told"]
+    units = description.get("units") or 0
+    return f"{units:,} x {description['overlap']}" if description.get("overlap") else f"{units:,}"
 
 
 def _people(facts: Facts) -> Answers:
@@ -140,13 +140,13 @@ def _people(facts: Facts) -> Answers:
 
 
 def _prepared(facts: Facts) -> str:
-    told = [
+    descriptions = [
         f"{row['campaign']}: {row['told']['practice_units']} practice items"
         + (", guidelines (below)" if row["told"].get("guidelines") else "")
         for row in facts.campaigns
         if row["kind"] not in _WRITING
     ]
-    return _list(told)
+    return _list(descriptions)
 
 
 def _asked(head: Head, facts: Facts) -> Answers:
@@ -191,49 +191,49 @@ def _done(facts: Facts) -> Answers:
     ]
     return [
         ("When did it take place?", _list(when)),
-        ("How many judgements does each unit have?", each(lambda told: f"{told['overlap']} planned")),
+        ("How many judgements does each unit have?", each(lambda description: f"{description['overlap']} planned")),
         (
             "In which order and on which side were texts shown?",
-            each(lambda told: "random order and sides for each person") if judging else NOT_RECORDED,
+            each(lambda description: "random order and sides for each person") if judging else NOT_RECORDED,
         ),
         ("Did raters know the system of a text?", "no; system names are hidden" if judging else NOT_RECORDED),
         (
             "How were pairs chosen?",
-            each(lambda told: f"{told['adaptive']} of {told['judgements']} adaptively, with recorded probability")
+            each(lambda row: f"{row['adaptive']} of {row['judgements']} adaptively, with recorded probability")
             if any(row["told"].get("adaptive") for row in judging)
             else "at random" if judging else NOT_RECORDED,
         ),
         (
             "How was attention checked?",
             each(
-                lambda told: (
-                    f"{told['control_units']} control units, {told['control_answers']} answers, "
-                    f"{told['controls_failed']} failed; {told['repeats']} repeated"
+                lambda description: (
+                    f"{description['control_units']} control units, {description['control_answers']} answers, "
+                    f"{description['controls_failed']} failed; {description['repeats']} repeated"
                 )
             ),
         ),
-        ("How long did a judgement take?", each(lambda told: _seconds(told))),
+        ("How long did a judgement take?", each(lambda description: _seconds(description))),
         ("Could raters skip texts, correct answers and add notes?", each(_freedom)),
     ]  # fmt: skip
 
 
-def _seconds(told: Mapping[str, Any]) -> str:
-    if told.get("median_seconds") is None:
+def _seconds(description: Mapping[str, Any]) -> str:
+    if description.get("median_seconds") is None:
         return NOT_RECORDED
-    return f"{told['median_seconds']} s (median), {told['hours']} hours in total"
+    return f"{description['median_seconds']} s (median), {description['hours']} hours in total"
 
 
-def _freedom(told: Mapping[str, Any]) -> str:
-    options = told.get("options") or {}
+def _freedom(description: Mapping[str, Any]) -> str:
+    options = description.get("options") or {}
     may = [word for name, word in _FREEDOMS if options.get(name, True)]
-    return f"{', '.join(may) or 'no'}; {told['skipped']} skipped, {told['flags']} flags"
+    return f"{', '.join(may) or 'no'}; {description['skipped']} skipped, {description['flags']} flags"
 
 
 _FREEDOMS = (("allow_skip", "skip"), ("allow_revise", "correct"), ("allow_note", "remark"))
 
 
 def _outcome(facts: Facts) -> Answers:
-    found = [
+    lines = [
         f"{aspect}, {WAYS[way]}: {one.n:,} judgements of {len(one.units):,}, alpha {agreement(one, way)}"
         for (aspect, way), one in sorted(facts.judged.items())
     ]
@@ -248,7 +248,7 @@ def _outcome(facts: Facts) -> Answers:
         if not row["withdrawn_at"]
     ]  # fmt: skip
     return [
-        ("How many judgements are there, and how high is the agreement?", _list(found)),
+        ("How many judgements are there, and how high is the agreement?", _list(lines)),
         ("How often was each verdict given?", _list(verdicts) if verdicts else "no comparisons"),
         ("Which judgements are excluded from results?", _list(excluded) if excluded else "no rater filters"),
         ("How many answers were late?", f"{late} (stored, marked as extra)"),
@@ -259,28 +259,28 @@ def _outcome(facts: Facts) -> Answers:
     ]
 
 
-def _ethics(facts: Facts, wishes: ExportOptions) -> Answers:
+def _ethics(facts: Facts, options: ExportOptions) -> Answers:
     return [
         ("Was there an ethics review?", NOT_RECORDED),
         ("What did raters consent to?", NOT_RECORDED),
-        ("How are raters identified in these files?", _NAMED[wishes.raters]),
+        ("How are raters identified in these files?", _NAMED[options.raters]),
         (
             "What is published about individual raters?",
-            "times, notes and statistics by rater, with consent" if wishes.attributes else "only their judgements",
+            "times, notes and statistics by rater, with consent" if options.attributes else "only their judgements",
         ),
         ("Could the texts be distressing or harmful?", NOT_RECORDED),
     ]
 
 
 def _campaign(row: Mapping[str, Any]) -> list[str]:
-    told = row["told"]
+    description = row["told"]
     lines = [
-        f"## Campaign {escape_markdown(row['campaign'])}: {escape_markdown(told.get('name', ''))}",
+        f"## Campaign {escape_markdown(row['campaign'])}: {escape_markdown(description.get('name', ''))}",
         "",
         "Guidelines as shown to raters:",
         "",
     ]
-    text = str(told.get("guidelines") or "").strip()
+    text = str(description.get("guidelines") or "").strip()
     return lines + ([f"> {line}".rstrip() for line in text.splitlines()] if text else [NOT_RECORDED])
 
 

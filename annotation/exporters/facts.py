@@ -29,8 +29,8 @@ class CampaignFacts(dict[str, Any]):
 
 @dataclass
 class AspectFacts:
-    """Judgements of an aspect of one kind: `ratings`, `dialogues`, `comparisons` or `turing`. A unit is what was
-    judged; values are numbers, or numbers for verdicts as seen from the first system."""
+    """Judgements of an aspect, all `ratings`, `dialogues`, `comparisons` or `turing`. Units are what was judged; values
+    are numbers, or numbers for verdicts as seen from the first system."""
 
     units: dict[Any, int] = field(default_factory=dict)
     raters: dict[str, int] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Facts:
         way = "dialogues" if "dialogue" in row else "ratings"
         unit = row["dialogue"] if way == "dialogues" else (row["item"], row["system"], row.get("step"))
         self.raters.add(row["rater"])
-        self._of(row["aspect"], way).add(unit, row, float(row["value"]))
+        self._get_aspect(row["aspect"], way).add(unit, row, float(row["value"]))
 
     def _comparisons(self, row: Row) -> None:
         self.raters.add(row["rater"])
@@ -132,9 +132,9 @@ class Facts:
             if str(b) < str(a):
                 a, b, verdict = b, a, _TURNED.get(verdict, verdict)
             unit = (row["item"], a, b)
-        found = self._of(row["aspect"], way)
-        found.add(unit, row, float(_VERDICTS.index(verdict)))
-        found.verdicts[row["verdict"]] += 1
+        judged = self._get_aspect(row["aspect"], way)
+        judged.add(unit, row, float(_VERDICTS.index(verdict)))
+        judged.verdicts[row["verdict"]] += 1
 
     def _campaigns(self, row: Row) -> None:
         self.campaigns.append({**row, "told": CampaignFacts(row["told"])})
@@ -145,7 +145,7 @@ class Facts:
     def _score_sets(self, row: Row) -> None:
         self.score_sets.append(row)
 
-    def _of(self, aspect: str, way: str) -> AspectFacts:
+    def _get_aspect(self, aspect: str, way: str) -> AspectFacts:
         return self.judged.setdefault((aspect, way), AspectFacts())
 
     @property
@@ -154,11 +154,11 @@ class Facts:
 
     @property
     def n_judgements(self) -> int:
-        return sum(found.n for found in self.judged.values())
+        return sum(judged.n for judged in self.judged.values())
 
     @property
     def n_simulated(self) -> int:
-        return sum(found.simulated for found in self.judged.values())
+        return sum(judged.simulated for judged in self.judged.values())
 
     def mixed_column(self, table: str) -> str:
         """The first column of a table with values of several types, which typed JSON readers reject."""

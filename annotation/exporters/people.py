@@ -11,14 +11,14 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from annotation.selectors.filters import rater_keys
+from annotation.selectors.filters import list_rater_keys
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.selectors import rater_names
 
 #: kept: replace addresses and names of accounts only; pseudonyms: replace all ids; as-uploaded: replace none.
 NAMINGS = ("kept", "pseudonyms", "as-uploaded")
 
-_MADE = re.compile(r"rater-[0-9a-f]{10}")
+_PSEUDONYM = re.compile(r"rater-[0-9a-f]{10}")
 
 
 def as_stored(rater: str) -> str:
@@ -26,25 +26,25 @@ def as_stored(rater: str) -> str:
 
 
 def naming(project: Project, how: str) -> Callable[[str], str]:
-    """A function from rater ids to those of the export. A pseudonym is the same in every export of the project and says
-    nothing without the key of this installation. Pseudonyms are kept, so that an export of an imported export is equal
-    to it. Ids of one person, as defined for the statistics, get one pseudonym; those of two get two."""
+    """A function from rater ids to those in the export. A pseudonym is the same in every export of the project, and
+    cannot be resolved without the key of this installation. Existing pseudonyms stay, so that re-exporting an imported
+    export gives the same ids. Ids that the statistics attribute to the same person get the same pseudonym."""
     if how == "as-uploaded":
         return as_stored
     from evalapp.stats.agreement.judged import AGAIN, split_key
 
     names = rater_names(project.pk)
-    own = set(names.values())
-    known = own.union(rater_keys(project))
+    pseudonyms = set(names.values())
+    known = pseudonyms.union(list_rater_keys(project))
     accounts = User.objects.filter(pk__in=names).values_list("username", "email")
-    telling = {name.lower() for pair in accounts for name in pair if name}
+    identifying = {name.lower() for pair in accounts for name in pair if name}
     key = f"{settings.SECRET_KEY}|raters|{project.pk}".encode()
 
     @lru_cache(maxsize=1 << 16)
     def called(rater: str) -> str:
         name = AGAIN.sub("", rater)
-        safe = name in own or _MADE.fullmatch(name) is not None
-        if safe or (how == "kept" and "@" not in name and name.lower() not in telling):
+        safe = name in pseudonyms or _PSEUDONYM.fullmatch(name) is not None
+        if safe or (how == "kept" and "@" not in name and name.lower() not in identifying):
             return rater
         person, _ = split_key(rater, known)
         return f"rater-{hmac.new(key, person.encode(), hashlib.sha256).hexdigest()[:10]}{rater[len(person) :]}"

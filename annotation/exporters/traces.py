@@ -44,26 +44,28 @@ def judgements(project: Project, *, individual: bool) -> Iterator[tuple[str, Row
             "assignment__unit__reference",
         )  # fmt: skip
         numbers: dict[int, int] = {}
-        for found in rows.order_by("pk").iterator(chunk_size=CHUNK):
-            row = _judgement(found, campaign, names.get(found.annotator_id, ""), numbers)
+        for judgement in rows.order_by("pk").iterator(chunk_size=CHUNK):
+            row = _judgement(judgement, campaign, names.get(judgement.annotator_id, ""), numbers)
             if individual:
                 row |= {
-                    "seconds": found.seconds, "submitted_at": found.created_at.isoformat(), "note": found.note or None,
+                    "seconds": judgement.seconds, "submitted_at": judgement.created_at.isoformat(),
+                    "note": judgement.note or None,
                 }  # fmt: skip
             yield "judgements", {name: value for name, value in row.items() if value is not None}
 
 
-def _judgement(found: Judgement, campaign: Campaign, rater: str, numbers: dict[int, int]) -> Row:
-    held = found.assignment
-    unit = held.unit
+def _judgement(judgement: Judgement, campaign: Campaign, rater: str, numbers: dict[int, int]) -> Row:
+    assignment = judgement.assignment
+    unit = assignment.unit
     a, b = unit.output_a, unit.output_b
     return {
         "campaign": campaign.slug, "unit": numbers.setdefault(unit.pk, len(numbers)), "unit_kind": unit.kind,
         "item": unit.item.key, "system": a.system.name, "step": a.step, "system_b": b.system.name if b else None,
         "step_b": b.step if b else None, "reference": unit.reference.position if unit.reference else None,
-        "rater": rater, "repeat": held.repeat_number, "order": held.order_number, "swapped": held.side_swapped,
-        "propensity": held.propensity, "version": found.version, "extra": found.extra, "passed": found.passed,
-        "answer": turn(found.answer, held.side_swapped),
+        "rater": rater, "repeat": assignment.repeat_number, "order": assignment.order_number,
+        "swapped": assignment.side_swapped, "propensity": assignment.propensity, "version": judgement.version,
+        "extra": judgement.extra, "passed": judgement.passed,
+        "answer": turn(judgement.answer, assignment.side_swapped),
     }  # fmt: skip
 
 
@@ -77,23 +79,25 @@ def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str
         for rater, judgement in rows.iterator(chunk_size=CHUNK):
             counts[called(rater)].update([count] if judgement is not None else [count, "uploaded"])
     people, _ = resolve_raters(counts)
-    found: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
+    rows_by_rater: dict[str, Row] = defaultdict(lambda: {"from_upload": False, "n_ratings": 0, "n_comparisons": 0})
     for key, counted in counts.items():
-        row = found[people[key]]
+        row = rows_by_rater[people[key]]
         row["from_upload"] = row["from_upload"] or counted["uploaded"] > 0
         for count in ("n_ratings", "n_comparisons"):
             row[count] += counted[count]
     names = rater_names(project.pk)
     seconds: dict[str, list[float]] = defaultdict(list)
     moments: dict[str, list[Any]] = defaultdict(list)
-    own = Judgement.objects.filter(campaign__project=project, current=True).order_by()
-    for user, took, at in own.values_list("annotator_id", "seconds", "created_at").iterator(chunk_size=CHUNK):
+    own_judgements = Judgement.objects.filter(campaign__project=project, current=True).order_by()
+    for user, took, at in own_judgements.values_list("annotator_id", "seconds", "created_at").iterator(
+        chunk_size=CHUNK
+    ):
         name = names.get(user, "")
         moments[name].append(at)
         if took is not None:
             seconds[name].append(took)
-    for name in sorted({*found, *moments} - {""}):
-        row = {"rater": name, **found[name], "n_judgements": len(moments[name])}
+    for name in sorted({*rows_by_rater, *moments} - {""}):
+        row = {"rater": name, **rows_by_rater[name], "n_judgements": len(moments[name])}
         if seconds[name]:
             row["median_seconds"] = median(seconds[name])
         if moments[name]:

@@ -21,7 +21,7 @@ from annotation.models import (
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
 from annotation.parsers.writer import ATTEMPT_TIMES, WRITTEN_TIMES
-from annotation.selectors.writing_rows import attempt_row, with_parts, written_row
+from annotation.selectors.writing_rows import make_attempt_row, make_written_row, select_parts
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 
@@ -43,41 +43,41 @@ def rows(project: Project, people: Callable[[str], str] = as_stored) -> Iterator
     far = AttemptElsewhere.objects.filter(project=project)
     campaigns = dict(WritingCampaign.objects.filter(project=project).values_list("slug", "pk"))
     for slug in sorted({*campaigns, *far.order_by().values_list("campaign", flat=True).distinct()}):
-        told = far.filter(campaign=slug).order_by("pk").values_list("row", flat=True)
-        for text in told.iterator(BATCH):
+        encoded_rows = far.filter(campaign=slug).order_by("pk").values_list("row", flat=True)
+        for text in encoded_rows.iterator(BATCH):
             yield "attempts", _called(json.loads(text), people)
-        attempts = with_parts(WritingAttempt.objects.filter(campaign=campaigns.get(slug))).order_by("pk")
+        attempts = select_parts(WritingAttempt.objects.filter(campaign=campaigns.get(slug))).order_by("pk")
         for attempt in attempts.iterator(BATCH):
-            yield "attempts", canonical_row(attempt_row(attempt, pseudonyms))
+            yield "attempts", make_canonical_row(make_attempt_row(attempt, pseudonyms))
 
 
-def canonical_row(row: Row) -> Row:
+def make_canonical_row(row: Row) -> Row:
     """Values in canonical form, columns in their order."""
     return {name: canonical(value) for name, value in row.items()}
 
 
-def without_times(table: str, row: Row) -> Row:
+def remove_times(table: str, row: Row) -> Row:
     """The row with null for times and durations."""
     if table == "attempts":
         return row | {name: None for name in ATTEMPT_TIMES if name in row}
     if table == "references" and isinstance(row.get("written"), dict):
-        told = row["written"]
-        return row | {"written": told | {name: None for name in WRITTEN_TIMES if name in told}}
+        origin = row["written"]
+        return row | {"written": origin | {name: None for name in WRITTEN_TIMES if name in origin}}
     return row
 
 
-def _called(told: Row, people: Callable[[str], str]) -> Row:
+def _called(origin: Row, people: Callable[[str], str]) -> Row:
     """An imported row with its annotator named as in this export."""
-    name = told.get("annotator")
-    return {**told, "annotator": people(name)} if isinstance(name, str) and name else told
+    name = origin.get("annotator")
+    return {**origin, "annotator": people(name)} if isinstance(name, str) and name else origin
 
 
 def _references(
     name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]
 ) -> Iterator[tuple[str, Row]]:
     stored = Reference.objects.filter(set=pk).select_related("item")
-    found = stored.order_by("item__order_key", "position").iterator(BATCH)
-    while batch := list(islice(found, BATCH)):
+    references = stored.order_by("item__order_key", "position").iterator(BATCH)
+    while batch := list(islice(references, BATCH)):
         written = {
             row.reference_id: row
             for row in WrittenReference.objects.filter(reference__in=[row.pk for row in batch]).select_related(
@@ -85,30 +85,30 @@ def _references(
             )
         }
         far = WrittenElsewhere.objects.filter(reference__in=[row.pk for row in batch])
-        told = dict(far.values_list("reference", "told"))
+        origins = dict(far.values_list("reference", "told"))
         for row in batch:
             line: Row = {"set": name, "item": row.item.key, "position": row.position, "text": row.text}
             line["meta"] = canonical(row.meta)
-            own = written.get(row.pk)
-            if own is not None:
-                line["written"] = canonical_row(written_row(own, pseudonyms))
-            elif row.pk in told:
-                line["written"] = _called(json.loads(told[row.pk]), people)
+            text_here = written.get(row.pk)
+            if text_here is not None:
+                line["written"] = make_canonical_row(make_written_row(text_here, pseudonyms))
+            elif row.pk in origins:
+                line["written"] = _called(json.loads(origins[row.pk]), people)
             yield "references", line
 
 
 def _gone(name: str, pk: int, pseudonyms: dict[int, str], people: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
     """Written texts outside the set: withdrawn, rejected or waiting; without a position."""
     far = WrittenElsewhere.objects.filter(set=pk, reference=None).order_by("pk")
-    for key, text, meta, told in far.values_list("item__key", "text", "meta", "told").iterator(BATCH):
+    for key, text, meta, origin in far.values_list("item__key", "text", "meta", "told").iterator(BATCH):
         yield "references", {
             "set": name, "item": key, "position": None, "text": text, "meta": canonical(meta),
-            "written": _called(json.loads(told), people),
+            "written": _called(json.loads(origin), people),
         }  # fmt: skip
     gone = WrittenReference.objects.filter(set=pk, reference=None).order_by("pk")
     parts = gone.select_related("campaign", "task", "member", "attempt", "unit__item")
     for row in parts.iterator(BATCH):
         yield "references", {
             "set": name, "item": row.unit.item.key, "position": None, "text": row.text, "meta": canonical(row.meta),
-            "written": canonical_row(written_row(row, pseudonyms)),
+            "written": make_canonical_row(make_written_row(row, pseudonyms)),
         }  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Project
 
@@ -24,7 +25,7 @@ OBSERVED = "observed"
 STATED = "stated"
 
 
-def upload_column() -> models.ForeignKey:
+def make_upload_column() -> models.ForeignKey:
     """The upload that created a row. Only undo reads it, so it has neither an index nor a database constraint, which
     would slow down imports."""
     return models.ForeignKey(
@@ -46,7 +47,7 @@ class System(models.Model):
     meta = models.JSONField(default=dict)
     #: Whether systems.jsonl declared it (then a dump does as well), or an output created it.
     declared = models.BooleanField(default=False)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -69,7 +70,7 @@ class Aspect(models.Model):
     high = models.FloatField(null=True)
     position = models.PositiveIntegerField(default=0)
     meta = models.JSONField(default=dict)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -94,7 +95,7 @@ class Item(models.Model):
     meta = models.JSONField(default=dict)
     #: Whether an output was rated or compared. Maintained by database triggers (`annotation.triggers`).
     judged = models.BooleanField(default=False, db_default=False, editable=False)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -119,7 +120,7 @@ class ReferenceSet(models.Model):
     name = models.CharField(max_length=63, default=ORIGINAL)
     meta = models.JSONField(default=dict)
     created_at = models.DateTimeField(default=timezone.now)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -142,7 +143,7 @@ class Reference(models.Model):
     text = models.TextField()
     meta = models.JSONField(default=dict)
     #: For references in named sets; those of `original` are deleted with their items.
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ReferenceRows.as_manager()
 
@@ -162,7 +163,7 @@ class Output(models.Model):
     step = models.BigIntegerField(null=True)
     text = models.TextField()
     meta = models.JSONField(default=dict)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -187,7 +188,7 @@ class Dialogue(models.Model):
     speakers = models.JSONField(null=True)
     system = models.ForeignKey(System, null=True, on_delete=models.CASCADE, related_name="dialogues")
     meta = models.JSONField(default=dict)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -214,7 +215,7 @@ class Rating(models.Model):
     simulated = models.BooleanField(default=False)
     meta = models.JSONField(default=dict)
     judgement = models.BigIntegerField(null=True)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -244,11 +245,11 @@ class Comparison(models.Model):
     is null and `reference` is the position in the item's original references."""
 
     class Verdict(models.TextChoices):
-        A = "a", "The first is better"
-        B = "b", "The second is better"
-        TIE = "tie", "Equal"
-        BOTH_BAD = "both_bad", "Both bad"
-        CANNOT_DECIDE = "cannot_decide", "Cannot decide"
+        A = "a", _("The first is better")
+        B = "b", _("The second is better")
+        TIE = "tie", _("Equal")
+        BOTH_BAD = "both_bad", _("Both bad")
+        CANNOT_DECIDE = "cannot_decide", _("Cannot decide")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="comparisons")
     output_a = models.ForeignKey(Output, on_delete=models.CASCADE, related_name="comparisons_a")
@@ -260,7 +261,7 @@ class Comparison(models.Model):
     simulated = models.BooleanField(default=False)
     meta = models.JSONField(default=dict)
     judgement = models.BigIntegerField(null=True)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -295,7 +296,7 @@ class CorpusPair(models.Model):
     query = models.TextField()
     response = models.TextField()
     meta = models.JSONField(default=dict)
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 

@@ -7,7 +7,7 @@ from django.db import models
 
 from evalapp.accounts.models import Project
 
-from .data import Item, Reference, ReferenceSet, upload_column
+from .data import Item, Reference, ReferenceSet, make_upload_column
 from .visible import ProjectRows
 
 
@@ -23,7 +23,7 @@ class WrittenElsewhere(models.Model):
     text = models.TextField(blank=True)
     meta = models.JSONField(default=dict)
     told = models.TextField()
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 
@@ -42,7 +42,7 @@ class AttemptElsewhere(models.Model):
     campaign = models.CharField(max_length=100)
     submission = models.CharField(max_length=100)
     row = models.TextField()
-    upload = upload_column()
+    upload = make_upload_column()
 
     objects = ProjectRows.as_manager()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
+from django.utils.translation import gettext_lazy as _
 
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
@@ -14,14 +15,14 @@ from .visible import ProjectRows
 
 class Upload(models.Model):
     class State(models.TextChoices):
-        RECEIVED = "received", "Waiting to be checked"
-        CHECKING = "checking", "Being checked"
-        FAULTY = "faulty", "Has faults, nothing was stored"
-        CHECKED = "checked", "Checked, nothing stored (dry run)"
-        DONE = "done", "Stored"
-        UNDONE = "undone", "Undone"
-        CANCELLED = "cancelled", "Cancelled"
-        FAILED = "failed", "Could not be checked, nothing was stored"
+        RECEIVED = "received", _("Waiting to be checked")
+        CHECKING = "checking", _("Being checked")
+        FAULTY = "faulty", _("Has faults, nothing was stored")
+        CHECKED = "checked", _("Checked, nothing stored (dry run)")
+        DONE = "done", _("Stored")
+        UNDONE = "undone", _("Undone")
+        CANCELLED = "cancelled", _("Cancelled")
+        FAILED = "failed", _("Could not be checked, nothing was stored")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="uploads")
     run = models.ForeignKey(Run, null=True, on_delete=models.SET_NULL, related_name="uploads")

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from evalapp.translation import gettext as _
+
 #: (line or None for the whole file, field or "", message)
 Report = Callable[[int | None, str, str], None]
 Row = dict[str, Any]
@@ -39,11 +41,16 @@ class Limits:
         bytes cannot fill the disk. Gzip reaches at most 1,032 times."""
         return replace(self, total_bytes=min(self.total_bytes, 100_000_000 + 1000 * size))
 
-    def too_much(self) -> str:
-        """The message for a file that unpacks to more."""
-        return (
-            f"The file unpacks to more than {self.total_bytes:,} bytes, which is more than its size allows or than one "
-            "upload may hold. Split it into several uploads."
+    def describe_rows(self) -> str:
+        """The message for a file with too many rows."""
+        return _("The file has more than %(rows)s rows. Split it into several uploads.", rows=f"{self.rows:,}")
+
+    def describe_size(self) -> str:
+        """The message for a file that unpacks to too many bytes."""
+        return _(
+            "The file unpacks to more than %(total_bytes)s bytes, which is more than its size allows or "
+            "than one upload may hold. Split it into several uploads.",
+            total_bytes=f"{self.total_bytes:,}",
         )
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from evalapp.names import explain_breaking
+from evalapp.translation import gettext as _
 
 from .faults import Row
-from .writer import EXACT, plain_json
+from .writer import EXACT, encode_plain
 
 #: (field, message)
 Bad = Callable[[str, str], None]
@@ -27,16 +28,19 @@ def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | Non
     if type(value) is str and 0 < len(value) <= longest:
         if value.isprintable() or not (why := explain_breaking(value)):
             return value
-        bad(name, f"{name} holds {why}")
+        bad(name, _("%(name)s contains %(why)s", name=name, why=why))
         return None
     if value is None or value == "":
-        bad(name, f"{name} is missing." if value is None else f"{name} is empty.")
+        bad(
+            name,
+            _("%(name)s is missing.", name=name) if value is None else _("%(name)s is empty.", name=name),
+        )
     elif type(value) is str:
-        bad(name, f"{name} is longer than {longest} characters.")
+        bad(name, _("%(name)s is longer than %(longest)s characters.", name=name, longest=longest))
     elif is_whole(value):
         return str(value)  # ids as numbers, as written by data frames
     else:
-        bad(name, f"{name} must be text; write it in quotes.")
+        bad(name, _("%(name)s must be text; write it in quotes.", name=name))
     return None
 
 
@@ -44,7 +48,12 @@ def read_text(row: Row, name: str, bad: Bad) -> str:
     value = row.get(name)
     if type(value) is str:
         return value
-    bad(name, f"{name} is missing." if value is None else f"{name} must be text; write it in quotes.")
+    bad(
+        name,
+        _("%(name)s is missing.", name=name)
+        if value is None
+        else _("%(name)s must be text; write it in quotes.", name=name),
+    )
     return ""
 
 
@@ -53,11 +62,11 @@ def read_texts(row: Row, name: str, bad: Bad) -> list[str]:
     if value is None:
         return []
     if type(value) is not list:
-        bad(name, f'{name} must be a list of texts, such as ["first", "second"].')
+        bad(name, _('%(name)s must be a list of texts, such as ["first", "second"].', name=name))
         return []
     for text in value:
         if type(text) is not str:
-            bad(name, f"{name} must hold texts only.")
+            bad(name, _("%(name)s can only contain texts.", name=name))
             return []
     return value
 
@@ -78,21 +87,36 @@ def read_step(row: Row, name: str, bad: Bad) -> int:
         value = int(value)  # data frames write columns of integers with gaps as floats such as 100.0
     if type(value) is int and 0 <= value <= MAX_STEP:
         return value
-    bad(name, f"{name} must be a whole number from 0, or null.")
+    bad(name, _("%(name)s must be a whole number from 0, or null.", name=name))
     return NO_STEP
 
 
 def read_number(value: Any, name: str, bad: Bad) -> float | None:
     """`value` as a 64-bit float. None, reported to `bad`, if it is not a number or would change."""
     if type(value) is not int and (type(value) is not float or not math.isfinite(value)):
-        bad(name, f"{name} must be a number.")
+        bad(name, _("%(name)s must be a number.", name=name))
         return None
     if abs(value) > LARGEST:
-        bad(name, f"{name} is beyond {LARGEST:g}; statistics cannot be computed with such numbers. Rescale it.")
+        bad(
+            name,
+            _(
+                "%(name)s is beyond %(largest)g; statistics cannot be computed with such numbers. Rescale it.",
+                name=name,
+                largest=LARGEST,
+            ),
+        )
         return None
     number = float(value)
     if number != value:
-        bad(name, f"{name} is {value}; a number of 64 bits has about 16 digits and would be {int(number)}. Round it.")
+        bad(
+            name,
+            _(
+                "%(name)s is %(value)s; a number of 64 bits has about 16 digits and would be %(number)d. Round it.",
+                name=name,
+                value=value,
+                number=int(number),
+            ),
+        )
         return None
     return number
 
@@ -107,7 +131,7 @@ def read_flag(row: Row, bad: Bad) -> int:
     if value is None:
         return 0
     if type(value) is not bool:
-        bad("simulated", "simulated must be true or false.")
+        bad("simulated", _("simulated must be true or false."))
     return int(bool(value))
 
 
@@ -117,13 +141,16 @@ def read_meta(row: Row, known: frozenset[str], bad: Bad) -> str:
     if meta is None:
         meta = {}
     elif type(meta) is not dict:
-        bad("meta", 'meta must be an object, such as {"domain": "food"}.')
+        bad("meta", _('meta must be an object, such as {"domain": "food"}.'))
         meta = {}
     if not row.keys() <= known:
         meta = dict(meta)
         for name in row:
             if name not in known:
                 if name in meta and meta[name] != row[name]:
-                    bad(name, f"{name} is in the row and, with another value, in meta. Keep one.")
+                    bad(
+                        name,
+                        _("%(name)s is in the row and, with another value, in meta. Remove one of the two.", name=name),
+                    )
                 meta[name] = row[name]
-    return plain_json(meta) if meta else "{}"
+    return encode_plain(meta) if meta else "{}"

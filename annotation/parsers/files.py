@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import IO, Literal, cast
 
 from evalapp.names import strip_hidden
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 
 from .faults import Limits, StopReading
 from .writer import DERIVED
@@ -31,7 +33,11 @@ _DERIVED = re.compile(rf"(?:{'|'.join(re.escape(name) for name in DERIVED)})(?:(
 _ENDING = re.compile(r"(?:\.safe)?\.(?:jsonl|ndjson|json|csv|tsv|parquet)(?:\.gz)?$", re.IGNORECASE)
 _GZIP = b"\x1f\x8b"
 _WIDE = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-_ARCHIVES = {b"PK\x03\x04": "a ZIP archive", b"PAR1": "a Parquet file", b"7z\xbc\xaf": "a 7z archive"}
+_ARCHIVES = {
+    b"PK\x03\x04": gettext_noop("a ZIP archive"),
+    b"PAR1": gettext_noop("a Parquet file"),
+    b"7z\xbc\xaf": gettext_noop("a 7z archive"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,8 @@ def shorten_name(name: str, longest: int = 200) -> str:
     name = strip_hidden(name)
     if len(name) <= longest:
         return name
-    found = _ENDING.search(name)
-    ending = found[0] if found else ""
+    match = _ENDING.search(name)
+    ending = match[0] if match else ""
     return f"{name[: longest - 1 - len(ending)]}…{ending}"
 
 
@@ -94,7 +100,7 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
     if head[:2] == _GZIP:
         plain: IO[bytes] = io.BufferedReader(gzip.GzipFile(fileobj=raw), 1 << 16)
     elif named_gzip and head:
-        raise StopReading("The name ends in .gz, but the content is not gzip. Rename the file or compress it.")
+        raise StopReading(_("The name ends in .gz, but the content is not gzip. Rename the file or compress it."))
     else:
         plain = raw if hasattr(raw, "peek") else io.BufferedReader(cast(io.RawIOBase, raw), 1 << 16)
     try:
@@ -103,9 +109,11 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
         raise StopReading(damaged(error)) from error
     for mark, name in _ARCHIVES.items():
         if start.startswith(mark):
-            raise StopReading(f"This is {name}. Upload JSONL, CSV or TSV files, plain or gzip, one by one.")
+            raise StopReading(
+                _("This is %(name)s. Upload JSONL, CSV or TSV files, plain or gzip, one by one.", name=_(name))
+            )
     if start[:2] in _WIDE:
-        raise StopReading(f"The file is {_WIDE[start[:2]]}. Save it as UTF-8.")
+        raise StopReading(_("The file is %(encoding)s. Save it as UTF-8.", encoding=_WIDE[start[:2]]))
     if start[:3] == b"\xef\xbb\xbf":
         plain.read(3)
     return plain
@@ -113,8 +121,8 @@ def open_plain(raw: IO[bytes], *, named_gzip: bool = False) -> IO[bytes]:
 
 def damaged(error: Exception) -> str:
     if isinstance(error, EOFError):
-        return "The gzip file ends in the middle. Compress or transfer it again."
-    return f"The gzip file is damaged ({error}). Compress or transfer it again."
+        return _("The gzip file ends in the middle. Compress or transfer it again.")
+    return _("The gzip file is damaged (%(error)s). Compress or transfer it again.", error=error)
 
 
 def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterator[tuple[int, bytes | None]]:
@@ -144,13 +152,17 @@ def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterat
         except (EOFError, OSError, zlib.error) as error:
             raise StopReading(damaged(error), number) from error
         if total > limits.total_bytes:
-            raise StopReading(limits.too_much(), number)
+            raise StopReading(limits.describe_size(), number)
         if number > limits.rows * 2 + 1000:
-            raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.", number)
+            raise StopReading(
+                limits.describe_rows(),
+                number,
+            )
 
 
 def _too_long(limit: int) -> str:
-    return (
-        f"The row is longer than {limit:,} bytes, or a quote was opened and not closed. "
-        "Close it, shorten the text, or raise MAX_ROW_KB."
+    return _(
+        "The row is longer than %(limit)s bytes, or a quote was opened and not closed. Close it, "
+        "shorten the text, or raise MAX_ROW_KB.",
+        limit=f"{limit:,}",
     )

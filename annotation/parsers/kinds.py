@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from evalapp.names import explain_hidden, explain_line
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 
 from .faults import Row
 from .fields import (
@@ -26,7 +28,7 @@ from .fields import (
     read_text_or_texts,
     read_texts,
 )  # fmt: skip
-from .found import check_campaign, check_filter, check_score, check_score_set
+from .results import check_campaign, check_filter, check_score, check_score_set
 from .writer import COLUMNS, WRITTEN, encode_ordered
 
 SYSTEM_KINDS = ("machine", "human", "reference", "control")
@@ -58,7 +60,7 @@ def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     key = read_key(row, "id", bad)
     kind = row.get("kind") or "machine"
     if kind not in SYSTEM_KINDS:
-        bad("kind", f"kind must be one of {', '.join(SYSTEM_KINDS)}.")
+        bad("kind", _("kind must be one of %(choices)s.", choices=", ".join(SYSTEM_KINDS)))
     meta = read_meta(row, _SYSTEM, bad)
     return None if key is None else (key, kind, meta)
 
@@ -69,7 +71,7 @@ def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     references = read_text_or_texts(row, "references", bad)
     source = row.get("source")
     if source is not None and type(source) is not str:
-        bad("source", "source must be text or null.")
+        bad("source", _("source must be text or null."))
         source = None
     group = key if row.get("group") in (None, "") else read_key(row, "group", bad)
     meta = read_meta(row, _ITEM, bad)
@@ -88,18 +90,25 @@ def check_dialogue(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     key = read_key(row, "id", bad)
     turns = read_texts(row, "turns", bad)
     if row.get("turns") is None:
-        bad("turns", "turns is missing.")
+        bad("turns", _("turns is missing."))
     system = None if row.get("system") in (None, "") else read_key(row, "system", bad)
     speakers = None
     if row.get("speakers") is not None:
         speakers = read_texts(row, "speakers", bad)
         if len(speakers) != len(turns):
-            bad("speakers", f"There are {len(speakers)} speakers for {len(turns)} turns. Name one for each turn.")
+            bad(
+                "speakers",
+                _(
+                    "There are %(speakers)d speakers for %(turns)d turns. Name one for each turn.",
+                    speakers=len(speakers),
+                    turns=len(turns),
+                ),
+            )
     meta = read_meta(row, _DIALOGUE, bad)
     if key is None:
         return None
-    said = None if speakers is None else orjson.dumps(speakers).decode()
-    return key, system, orjson.dumps(turns).decode(), said, meta
+    encoded = None if speakers is None else orjson.dumps(speakers).decode()
+    return key, system, orjson.dumps(turns).decode(), encoded, meta
 
 
 def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
@@ -107,15 +116,15 @@ def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if row.get("dialogue") not in (None, ""):
         dialogue = read_key(row, "dialogue", bad)
         if row.get("item") or row.get("system"):
-            bad("dialogue", "A rating is of a dialogue, or of an item's output by a system, not of both.")
+            bad("dialogue", _("A rating is of a dialogue, or of an item's output by a system, not of both."))
         if row.get("step") is not None:
-            bad("step", "A rating of a whole dialogue has no step.")
+            bad("step", _("A rating of a whole dialogue has no step."))
     else:
         item, system = read_key(row, "item", bad), read_key(row, "system", bad)
     rater, aspect = read_key(row, "rater", bad, MAX_NAME), read_key(row, "aspect", bad, MAX_NAME)
     value = row.get("value")
     if value is None:
-        bad("value", "value is missing. Leave out rows without a value.")
+        bad("value", _("value is missing. Leave out rows without a value."))
     number = 0.0 if value is None else read_number(value, "value", bad) or 0.0
     step, simulated, meta = read_step(row, "step", bad), read_flag(row, bad), read_meta(row, _RATING, bad)
     if rater is None or aspect is None or (dialogue is None and (item is None or system is None)):
@@ -129,19 +138,19 @@ def check_comparison(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if type(other) is dict:
         reference = other.get("reference")
         if len(other) != 1 or type(reference) is not int or not 0 <= reference < 2**31:
-            bad("system_b", 'Write {"reference": n}, n being the position of the reference, counted from 0.')
+            bad("system_b", _('Write {"reference": n}, where n is the position of the reference, counted from 0.'))
             reference = 0
         if row.get("step_b") is not None:
-            bad("step_b", "A reference has no step.")
+            bad("step_b", _("A reference has no step."))
     else:
         b = read_key(row, "system_b", bad)
     rater, aspect = read_key(row, "rater", bad, MAX_NAME), read_key(row, "aspect", bad, MAX_NAME)
     verdict = row.get("verdict")
     if verdict not in VERDICTS:
-        bad("verdict", f"verdict must be one of {', '.join(VERDICTS)}.")
+        bad("verdict", _("verdict must be one of %(choices)s.", choices=", ".join(VERDICTS)))
     step_a, step_b = read_step(row, "step_a", bad), read_step(row, "step_b", bad)
     if a is not None and a == b and step_a == step_b:
-        bad("system_b", "An output is compared with itself. Name two systems, or two steps of one.")
+        bad("system_b", _("An output is compared with itself. Name two systems, or two steps of a system."))
     simulated, meta = read_flag(row, bad), read_meta(row, _COMPARISON, bad)
     if None in (item, a, rater, aspect) or (b is None and reference is None):
         return None
@@ -174,11 +183,17 @@ def _set_name(row: Row, bad: Bad) -> str | None:
     if name is None:
         return None
     if name == "original":
-        bad("set", "The set “original” is the references in items.jsonl. Leave its rows out here.")
+        bad("set", _("The set “original” is the references in items.jsonl. Leave its rows out here."))
     elif name in RESERVED_SETS:
-        bad("set", f"“{name}” is the address of a page, so it cannot name a reference set. Choose another name.")
+        bad(
+            "set",
+            _(
+                "“%(name)s” is the address of a page, so it cannot name a reference set. Choose another name.",
+                name=name,
+            ),
+        )
     elif not SET_NAME.fullmatch(name):
-        bad("set", "set must be small letters, digits, hyphens and underscores, at most 63.")
+        bad("set", _("set must consist of at most 63 lower-case letters, digits, hyphens and underscores."))
     else:
         return name
     return None
@@ -188,7 +203,10 @@ def _submission(value: Row, where: str, bad: Bad) -> str | None:
     submission = value.get("submission")
     if type(submission) is str and 0 < len(submission) <= MAX_NAME:
         return submission
-    bad(where, f"submission must be the id of the submission, a text of at most {MAX_NAME} characters.")
+    bad(
+        where,
+        _("submission must be the id of the submission, a text of at most %(n)d characters.", n=MAX_NAME),
+    )
     return None
 
 
@@ -198,29 +216,33 @@ def check_reference(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if type(position) is int and 0 <= position <= MAX_POSITION:
         place = position
     elif position is not None:
-        bad("position", "position must be a whole number from 0, or null for a text that is not in the set.")
+        bad("position", _("position must be a whole number from 0, or null for a text that is not in the set."))
         return None
-    written, submission, told = row.get("written"), None, None
+    written, submission, origin = row.get("written"), None, None
     if type(written) is dict:
         submission = _submission(written, "written", bad)
-        told = encode_ordered(written, WRITTEN)
+        origin = encode_ordered(written, WRITTEN)
     elif written is not None:
-        bad("written", "written must be an object that says who wrote the text and how.")
+        bad("written", _("written must be an object that says who wrote the text and how."))
     elif place == NO_PLACE:
-        bad("position", "position is missing. Only a text with written can be outside the set (withdrawn, waiting).")
+        bad(
+            "position",
+            _("position is missing. Only a text with “written” can be outside the set (withdrawn, waiting)."),
+        )
         return None
     meta = read_meta(row, _REFERENCE, bad)
     if name is None or item is None or (place == NO_PLACE and submission is None):
         return None
-    return name, item, place, text, meta, told, submission
+    return name, item, place, text, meta, origin, submission
 
 
 def check_attempt(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     campaign, item = read_key(row, "campaign", bad, MAX_NAME), read_key(row, "item", bad)
     submission = _submission(row, "submission", bad)
     kinds: tuple[tuple[tuple[str, ...], tuple[type, ...], str], ...] = (
-        (_WORDS, (str,), "text"), (_FLAGS, (bool,), "true or false"), (_WHOLE, (int,), "a whole number"),
-        (_NUMBERS, (int, float), "a number"), (("candidate_source",), (dict,), "an object"),
+        (_WORDS, (str,), gettext_noop("text")), (_FLAGS, (bool,), gettext_noop("true or false")),
+        (_WHOLE, (int,), gettext_noop("a whole number")), (_NUMBERS, (int, float), gettext_noop("a number")),
+        (("candidate_source",), (dict,), gettext_noop("an object")),
     )  # fmt: skip
     for names, types, what in kinds:
         for name in names:
@@ -228,11 +250,11 @@ def check_attempt(row: Row, bad: Bad) -> tuple[Any, ...] | None:
             if value is None:
                 continue
             if type(value) not in types:
-                bad(name, f"{name} must be {what}, or null.")
+                bad(name, _("%(name)s must be %(type)s, or null.", name=name, type=_(what)))
             elif names is _NUMBERS:
                 read_number(value, name, bad)
             elif names is _WHOLE and not is_whole(value):
-                bad(name, f"{name} is too large.")
+                bad(name, _("%(name)s is too large.", name=name))
     if campaign is None or item is None or submission is None:
         return None
     columns = COLUMNS["attempts"]
@@ -314,43 +336,47 @@ def check_dataset(document: Row, bad: Bad) -> DatasetRow:
         if value is None:
             continue
         if type(value) is not str or len(value) > longest:
-            bad(name, f"{name} must be text of at most {longest:,} characters.")
+            bad(
+                name,
+                _("%(name)s must be text of at most %(longest)s characters.", name=name, longest=f"{longest:,}"),
+            )
         elif name in _CHARACTERS and (why := _CHARACTERS[name](value)):
             bad(name, f"{name}: {why}")
         else:
             fields[name] = value
     if "task" in fields and not fields["task"].strip():
-        bad("task", "task is empty. Say what the systems do, such as dialogue or data-to-text.")
+        bad("task", _("task is empty. Name the task of the systems, such as dialogue or data-to-text."))
     rows = document.get("aspects", [])
     if type(rows) is not list:
-        bad("aspects", 'aspects must be a list, such as [{"name": "quality", "min": 1, "max": 5}].')
+        bad("aspects", _('aspects must be a list, such as [{"name": "quality", "min": 1, "max": 5}].'))
         rows = []
     aspects = [aspect for row in rows if (aspect := _aspect(row, bad)) is not None]
     names = [aspect.name for aspect in aspects]
     for name in sorted({name for name in names if names.count(name) > 1}):
-        bad("aspects", f"The aspect “{name}” is there twice.")
+        bad("aspects", _("The aspect “%(name)s” occurs twice.", name=name))
     known = {*_FIELDS, "aspects"}
     return DatasetRow(fields, aspects, {name: value for name, value in document.items() if name not in known})
 
 
 def _aspect(row: Any, bad: Bad) -> AspectRow | None:
     if type(row) is not dict:
-        bad("aspects", 'Each aspect must be an object, such as {"name": "quality", "min": 1, "max": 5}.')
+        bad("aspects", _('Each aspect must be an object, such as {"name": "quality", "min": 1, "max": 5}.'))
         return None
     name = read_key(row, "name", bad, MAX_NAME)
     low, high = row.get("min"), row.get("max")
     for bound in (low, high):
         if bound is not None and type(bound) not in (int, float):
-            bad("aspects", f"min and max of “{name}” must be numbers or null.")
+            bad("aspects", _("min and max of “%(name)s” must be numbers or null.", name=name))
         elif (
             bound is None
-            or read_number(bound, f"min or max of “{name}”", lambda _, why: bad("aspects", why)) is not None
+            or read_number(bound, _("min or max of “%(name)s”", name=name), lambda _name, why: bad("aspects", why))
+            is not None
         ):
             continue
         return None if name is None else AspectRow(name, None, None, {}, False)
     is_whole = (low is None) == (high is None) and not (low is not None and high is not None and low > high)
     if not is_whole:
-        bad("aspects", f"min and max of “{name}” must both be null, or min must not be above max.")
+        bad("aspects", _("min and max of “%(name)s” must both be null, or min must not be above max.", name=name))
     if name is None:
         return None
     meta = {key: value for key, value in row.items() if key not in ("name", "min", "max")}

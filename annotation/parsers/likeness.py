@@ -21,11 +21,11 @@ def fold_name(name: str) -> str:
     return "".join(strip_invisible(unicodedata.normalize("NFC", name)).split())
 
 
-def spellings(name: str) -> list[str]:
+def list_spellings(name: str) -> list[str]:
     """Other names that look like `name`, if they can be guessed."""
     blank = " ".join(strip_invisible(name).split())
-    found = {unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in (name, blank, fold_name(name))}
-    return sorted(found - {name, ""})
+    names = {unicodedata.normalize(form, text) for form in ("NFC", "NFD") for text in (name, blank, fold_name(name))}
+    return sorted(names - {name, ""})
 
 
 def find_alike(names: Iterable[str]) -> list[tuple[str, ...]]:

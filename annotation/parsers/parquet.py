@@ -16,12 +16,15 @@ from typing import IO, Any
 
 import orjson
 
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
+
 from .faults import Limits, Lost, Report, Row, StopReading
 
 _MODULE = "annotation.parsers.parquet_process"
 _ROOT = Path(__file__).resolve().parents[2]
 _LONGEST_LINE = 1 << 28
-_DAMAGED = "The file ends in .parquet and is not Parquet, or is damaged. Write it again."
+_DAMAGED = gettext_noop("The file ends in .parquet and is not Parquet, or is damaged. Write it again.")
 
 
 def read_parquet(
@@ -52,10 +55,10 @@ def read_parquet(
                 case [number, row]:
                     rows += 1
                     yield number, row
-                case [number, field, message, told]:
+                case [number, field, message, key]:
                     rows += 1
                     report(number, field, message)
-                    lost(number, told)
+                    lost(number, key)
                 case [number, message, "stop"]:
                     raise StopReading(message, number)
         if code := process.wait():
@@ -63,9 +66,12 @@ def read_parquet(
                 printed.seek(0)
                 raise RuntimeError(f"{_MODULE} failed:\n{printed.read().decode(errors='replace')[-4000:]}")
             # It was killed or failed, because of the memory limit or damaged content.
-            raise StopReading(_DAMAGED if not rows else f"The Parquet file cannot be read after row {rows:,}.", rows)
+            raise StopReading(
+                _(_DAMAGED) if not rows else _("The Parquet file cannot be read after row %(rows)s.", rows=f"{rows:,}"),
+                rows,
+            )
     if not rows:
-        raise StopReading("The file has no rows. Leave it out, or write its rows.")
+        raise StopReading(_("The file has no rows. Leave it out, or write its rows."))
 
 
 def _as_file(raw: IO[bytes], stack: ExitStack) -> IO[bytes]:

@@ -22,8 +22,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from annotation.parsers.faults import Limits, StopReading
-from annotation.parsers.rows import _KEYS, _NUL, _told_by, decode_object, has_nul, lower_known
+from annotation.parsers.rows import lower_known
+from annotation.parsers.strict_json import KEYS, NUL, decode_object, has_nul, identify
 from annotation.parsers.writer import COLUMNS
+from evalapp.translation import gettext as _
 
 #: The maximum number of rows and bytes in memory.
 _ROWS, _BYTES = 1000, 8 << 20
@@ -48,17 +50,17 @@ class _Sized:
     def parts(self, longest: int) -> Iterator[tuple[int, int, bool]]:
         """(first, end, whether it is a single row longer than `longest`), in order; other parts have at most
         `_BYTES`."""
-        first, held = 0, 0
+        first, size_so_far = 0, 0
         for k, size in enumerate(self.rows.tolist()):
-            if size <= longest and held + size <= _BYTES:
-                held += size
+            if size <= longest and size_so_far + size <= _BYTES:
+                size_so_far += size
                 continue
             if k > first:
                 yield first, k, False
-            first, held = k, size
+            first, size_so_far = k, size
             if size > longest:
                 yield k, k + 1, True
-                first, held = k + 1, 0
+                first, size_so_far = k + 1, 0
         if first < len(self.rows):
             yield first, len(self.rows), False
 
@@ -69,8 +71,8 @@ class _Sized:
 
     def keys(self, k: int) -> dict[str, Any]:
         """The identifying values of a row."""
-        short = [name for name in _KEYS if name in self.cells and self.cells[name][k] <= _LONGEST_KEY]
-        return _told_by({name: self.batch.column(name)[k].as_py() for name in short})
+        short = [name for name in KEYS if name in self.cells and self.cells[name][k] <= _LONGEST_KEY]
+        return identify({name: self.batch.column(name)[k].as_py() for name in short})
 
 
 def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
@@ -106,14 +108,19 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
     try:
         described = pq.ParquetFile(path, **bounds).metadata
     except (pa.ArrowException, OSError) as error:
-        raise StopReading("The file ends in .parquet and is not Parquet, or is damaged. Write it again.") from error
+        raise StopReading(_("The file ends in .parquet and is not Parquet, or is damaged. Write it again.")) from error
     if described.num_rows > limits.rows:
-        raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
+        raise StopReading(limits.describe_rows())
     if described.num_columns > _MOST_COLUMNS:
-        raise StopReading(f"The file has more than {_MOST_COLUMNS:,} columns. Leave out those that are not needed.")
+        raise StopReading(
+            _(
+                "The file has more than %(most)s columns. Leave out those that are not needed.",
+                most=f"{_MOST_COLUMNS:,}",
+            )
+        )
     groups = [described.row_group(k) for k in range(described.num_row_groups)]
     if sum(group.total_byte_size for group in groups) > limits.total_bytes:
-        raise StopReading(limits.too_much())
+        raise StopReading(limits.describe_size())
     columns = [described.schema.column(k) for k in range(described.num_columns)]
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
@@ -124,7 +131,7 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
         for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
             names = lower_known(batch.schema.names, table)
             if doubled := sorted({name for name in names if names.count(name) > 1}):
-                raise StopReading(f"The file has two columns “{doubled[0]}”. Rename or remove one.")
+                raise StopReading(_("The file has two columns “%(column)s”. Rename or remove one.", column=doubled[0]))
             sized = _Sized(batch.rename_columns(names))
             for first, end, is_long in sized.parts(limits.row_bytes):
                 if is_long:
@@ -132,26 +139,34 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
                     continue
                 total += int(sized.rows[first:end].sum())
                 if total > limits.total_bytes:
-                    raise StopReading(limits.too_much(), number + first + 1)
+                    raise StopReading(limits.describe_size(), number + first + 1)
                 for k, cells in enumerate(sized.cut(first, end), number + first + 1):
                     yield check_cells(cells, k, objects)
             number += len(batch)
             if number > limits.rows:
-                raise StopReading(f"The file has more than {limits.rows:,} rows. Split it into several uploads.")
+                raise StopReading(limits.describe_rows())
     except MemoryError as error:
         raise StopReading(
-            f"What follows row {number:,} unpacks to more than {memory_for(limits) >> 20} MB at once. Write shorter "
-            "rows and smaller row groups, or JSONL.",
+            _(
+                "The rows after row %(number)s unpack to more than %(memory)d MB at once. Write shorter "
+                "rows and smaller row groups, or JSONL.",
+                number=f"{number:,}",
+                memory=memory_for(limits) >> 20,
+            ),
             number + 1,
         ) from error
     except (pa.ArrowException, OSError) as error:
-        raise StopReading(f"The Parquet file is damaged ({error}). Write it again.", number) from error
+        raise StopReading(_("The Parquet file is damaged (%(error)s). Write it again.", error=error), number) from error
     except UnicodeDecodeError as error:
-        raise StopReading("A text is not UTF-8. Write the file again.", number + 1) from error
+        raise StopReading(_("A text is not UTF-8. Write the file again."), number + 1) from error
 
 
 def too_long(size: int, limits: Limits) -> str:
-    return f"The row is {size:,} bytes long; at most {limits.row_bytes:,} are read. Shorten it, or raise MAX_ROW_KB."
+    return _(
+        "The row is %(size)s bytes long; the maximum is %(limit)s. Shorten it, or raise MAX_ROW_KB.",
+        size=f"{size:,}",
+        limit=f"{limits.row_bytes:,}",
+    )
 
 
 def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OBJECTS) -> list[Any]:
@@ -167,17 +182,21 @@ def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OB
             try:
                 value = decode_object(value.encode())
             except ValueError as error:
-                fault = f"{name} must hold JSON: {error}."
+                fault = _("%(name)s must contain JSON: %(error)s.", name=name, error=error)
         if type(value) is str:
-            fault = fault or (_NUL if "\0" in value else "")
+            fault = fault or (NUL if "\0" in value else "")
         elif not _is_finite(value):
-            fault = f"{name} is NaN or infinite. Write null, or leave the row out."
+            fault = _("%(name)s is NaN or infinite. Write null, or leave the row out.", name=name)
         elif not _is_plain(value):
-            fault = f"{name} is {type(value).__name__}; write text, a number, true or false, or a list."
+            fault = _(
+                "%(name)s is %(type)s; write text, a number, true or false, or a list.",
+                name=name,
+                type=type(value).__name__,
+            )
         elif has_nul(value):
-            fault = _NUL
+            fault = NUL
         if fault:
-            return [number, "" if fault is _NUL else name, fault, _told_by(cells)]
+            return [number, "" if fault is NUL else name, fault, identify(cells)]
         row[name] = value
     return [number, row]
 
@@ -204,9 +223,9 @@ def memory_for(limits: Limits) -> int:
 def _limit_memory(bytes: int) -> None:
     """Limit the memory of the process. If the system does not report memory usage, only the counting of bytes limits
     it."""
-    held = Path("/proc/self/statm")
-    if held.exists():
-        most = int(held.read_text().split()[0]) * resource.getpagesize() + bytes
+    statm = Path("/proc/self/statm")
+    if statm.exists():
+        most = int(statm.read_text().split()[0]) * resource.getpagesize() + bytes
         resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 

@@ -54,7 +54,7 @@ WRITTEN = (
 ATTEMPT_TIMES, WRITTEN_TIMES = ("seconds", "created_at"), ("written_at", "withdrawn_at")
 
 
-def plain_json(value: Any) -> str:
+def encode_plain(value: Any) -> str:
     """Compact JSON that keeps values unchanged (integers of any size as well)."""
     try:
         return orjson.dumps(value).decode()

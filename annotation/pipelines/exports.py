@@ -34,7 +34,7 @@ _PER_RATER = frozenset({"ratings", "comparisons", "filters"})
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
     """The job `export`. A second attempt starts over. Each attempt writes its own folder, which becomes the export at
     the end, so that a worker that was believed dead cannot damage its successor's files."""
-    wishes = read_params(ExportOptions, params)
+    options = read_params(ExportOptions, params)
     remove_drafts(context.run.pk)
     folder = get_draft_folder(context.run)
     folder.mkdir(parents=True)
@@ -48,8 +48,8 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
 
     try:
         with collect_failures() as failed:
-            files = write_export(context.project, folder, wishes, tick, prepare)
-        archive = folder / f"{context.project.slug}-{wishes.format}.zip"
+            files = write_export(context.project, folder, options, tick, prepare)
+        archive = folder / f"{context.project.slug}-{options.format}.zip"
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as zipped:
             for file in files:
                 context.check()
@@ -63,7 +63,7 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
         raise
     url = f"/projects/{context.project.slug}/exports/"
     return {
-        **wishes.as_dict(),
+        **options.as_dict(),
         "files": files,
         "archive": archive.name,
         "bytes": size,
@@ -75,54 +75,54 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
 def write_export(
     project: Project,
     folder: Path,
-    wishes: ExportOptions,
+    options: ExportOptions,
     tick: Tick,
     prepare: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[dict[str, Any]]:
     """Write everything that the options ask for. Returns name, rows and bytes of each file, dataset.json first."""
-    if wishes.scores:
+    if options.scores:
         hooks.prepare_export(project=project, tick=prepare)
     facts = Facts()
     documents: dict[str, str] = {}
     with canonical.one_moment():
-        called = naming(project, wishes.raters)
-        head = canonical.dataset_document(Project.objects.get(pk=project.pk))
+        called = naming(project, options.raters)
+        head = canonical.make_dataset_document(Project.objects.get(pk=project.pk))
         documents["dataset.json"] = encode_document(head)
-        files = _write_tables(folder, wishes.format, _rows(project, wishes, called, facts), tick)
-        if wishes.scores and wishes.per_rater:
-            for name, document in hooks.exported_documents(project=project, raters=called).items():
+        files = _write_tables(folder, options.format, _rows(project, options, called, facts), tick)
+        if options.scores and options.per_rater:
+            for name, document in hooks.make_exported_documents(project=project, raters=called).items():
                 documents[name] = encode_document(document)
     documents["README.md"] = ""  # its position in the list of files
-    documents["DATASHEET.md"] = write_datasheet(head, facts, wishes)
+    documents["DATASHEET.md"] = write_datasheet(head, facts, options)
     # Last, because it lists what could not be computed.
-    documents["README.md"] = write_card(head, facts, wishes, [file["name"] for file in files])
+    documents["README.md"] = write_card(head, facts, options, [file["name"] for file in files])
     written = [_write_document(folder, name, text) for name, text in documents.items()]
     return [written[0], *files, *written[1:]]
 
 
 def _rows(
-    project: Project, wishes: ExportOptions, called: Callable[[str], str], facts: Facts
+    project: Project, options: ExportOptions, called: Callable[[str], str], facts: Facts
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     aggregator = Aggregator()
-    found: Iterable[tuple[str, dict[str, Any]]] = _chained(
+    parts: Iterable[tuple[str, dict[str, Any]]] = _chained(
         canonical.rows(project, called), campaigns.rows(project, called)
     )
-    for table, row in found:
-        if not wishes.attributes:
-            row = writing.without_times(table, row)
+    for table, row in parts:
+        if not options.attributes:
+            row = writing.remove_times(table, row)
         facts.take(table, row)
-        if wishes.aggregated:
+        if options.aggregated:
             yield from _seen(aggregator.take(table, row), facts)
-        if wishes.per_rater or table not in _PER_RATER:
+        if options.per_rater or table not in _PER_RATER:
             yield table, row
     yield from _seen(aggregator.rest(), facts)
-    if wishes.scores:
-        yield from _seen(hooks.exported_rows(project=project), facts)
-    if wishes.judgements:
-        yield from _seen(traces.judgements(project, individual=wishes.attributes), facts)
-    if wishes.attributes:
+    if options.scores:
+        yield from _seen(hooks.read_exported_rows(project=project), facts)
+    if options.judgements:
+        yield from _seen(traces.judgements(project, individual=options.attributes), facts)
+    if options.attributes:
         yield from _seen(traces.raters(project, called), facts)
-    if wishes.audit:
+    if options.audit:
         yield from _seen(traces.audit(project), facts)
 
 
@@ -140,7 +140,7 @@ def _chained(*parts: Iterable[tuple[str, dict[str, Any]]]) -> Iterator[tuple[str
 def write_folder(project: Project, folder: Path, format: str, tick: Tick) -> list[dict[str, Any]]:
     """Write `dataset.json` and the tables of uploaded and judged data only."""
     with canonical.one_moment():
-        head = encode_document(canonical.dataset_document(Project.objects.get(pk=project.pk)))
+        head = encode_document(canonical.make_dataset_document(Project.objects.get(pk=project.pk)))
         files = _write_tables(folder, format, canonical.rows(project), tick)
     return [_write_document(folder, "dataset.json", head), *files]
 

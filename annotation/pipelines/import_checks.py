@@ -14,6 +14,7 @@ from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
 from evalapp.accounts.models import Project
+from evalapp.translation import gettext as _
 
 from .import_names import Lookalikes
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Staging
@@ -30,10 +31,10 @@ _KEYS = {
 
 def same_text(text: str, stored_text: str) -> bool:
     """Whether two JSON texts are equal in value."""
-    return text == stored_text or same_json(text, json.loads(stored_text))
+    return text == stored_text or is_same_json(text, json.loads(stored_text))
 
 
-def same_json(text: str | None, value: Any) -> bool:
+def is_same_json(text: str | None, value: Any) -> bool:
     """Whether staged JSON and a stored value are equal, on every database."""
     if text is None or text == "{}":
         return value is None if text is None else value == {}
@@ -103,7 +104,9 @@ class Check:
     def perhaps(self, *tables: str) -> str:
         """A hint for a row that refers to a missing one, if that may be a faulty row."""
         places = [self.lost[table] for table in tables if table in self.lost]
-        return f" It may be in {places[0]}, which is faulty itself: correct that first." if places else ""
+        if not places:
+            return ""
+        return _(" It may be in %(place)s, which is faulty itself. Correct that first.", place=places[0])
 
     def fail_row(self, table: str, n: int, field: str, message: str) -> None:
         file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
@@ -115,8 +118,14 @@ class Check:
         self.staging.many(f"UPDATE {table} SET act = ?, id = ? WHERE n = ?", decisions)
 
 
-def other_content(what: str) -> str:
-    return f"{what} is stored with other content. Say replace to overwrite it, or give it another key."
+def explain_other_content(what: str) -> str:
+    return _("%(what)s is stored with other content. Use replace to overwrite it, or give it another key.", what=what)
+
+
+def describe_missing(name: str, item: str, step: int) -> str:
+    if step == NO_STEP:
+        return _("“%(name)s” has no output for the item “%(item)s”.", name=name, item=item)
+    return _("“%(name)s” has no output of step %(step)d for the item “%(item)s”.", name=name, item=item, step=step)
 
 
 def duplicates(check: Check) -> None:
@@ -143,7 +152,11 @@ def report_twice(check: Check, table: str, key: tuple[str, ...], where: str) -> 
         table,
         f"EXISTS (SELECT 1 FROM twice d WHERE {on} AND t.n > d.first)",
         "id" if key == ("key",) else "",
-        lambda file, line: f"The same key stands already in {staging.name(file)}:{line}. Keep one of the two rows.",
+        lambda file, line: _(
+            "The same key is already used in %(name)s:%(line)s. Remove one of the two rows.",
+            name=staging.name(file),
+            line=line,
+        ),
         f"(SELECT f.file FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})"
         f" | (SELECT f.line FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})",
     )
@@ -184,26 +197,29 @@ def systems(check: Check, kinds: dict[str, str]) -> None:
         f"SELECT key FROM systems WHERE act = '{KNOWN}' AND id IS NULL AND declared = 1 AND file IS NULL"
     ).fetchall():
         check.faults.add(
-            "", None, "system_kind", f"No output or dialogue is by a system “{name}”, so it cannot be given a kind."
+            "",
+            None,
+            "system_kind",
+            _("The system “%(name)s” has no outputs or dialogues, so its kind cannot be set.", name=name),
         )
 
 
 def _match_systems(check: Check, batch: list[tuple], forced: set[str]) -> None:
-    found = stored.systems(check.project, [row[1] for row in batch])
+    known = stored.systems(check.project, [row[1] for row in batch])
     decisions: list[tuple[str, int | None, int]] = []
     for n, key, kind, meta, act, file in batch:
-        old = found.get(key)
+        old = known.get(key)
         if old is None or act == FAULTY:
             continue
-        same = old.kind == kind and (file is None or same_json(meta, old.meta)) and old.declared
+        same = old.kind == kind and (file is None or is_same_json(meta, old.meta)) and old.declared
         if file is None:
             decisions.append((KNOWN if key not in forced or same else REPLACE, old.id, n))
         elif same:
             decisions.append((SAME, old.id, n))
-        elif check.replace or not old.declared or (key in forced and same_json(meta, old.meta)):
+        elif check.replace or not old.declared or (key in forced and is_same_json(meta, old.meta)):
             decisions.append((REPLACE, old.id, n))
         else:
-            check.fail_row("systems", n, "kind", other_content(f"The system “{key}”"))
+            check.fail_row("systems", n, "kind", explain_other_content(_("The system “%(key)s”", key=key)))
     check.settle("systems", decisions)
 
 
@@ -220,8 +236,8 @@ def items(check: Check) -> None:
         done = 0
         known = f"SELECT n, key FROM items WHERE n > ? AND act = '{KNOWN}' ORDER BY n"
         for batch in staging.batches(known):
-            found = stored.item_ids(check.project, [key for _, key in batch])
-            staging.many("UPDATE items SET id = ? WHERE n = ?", [(found[key], n) for n, key in batch if key in found])
+            ids = stored.item_ids(check.project, [key for _, key in batch])
+            staging.many("UPDATE items SET id = ? WHERE n = ?", [(ids[key], n) for n, key in batch if key in ids])
         staged = f"SELECT n, key, context, source, grp, meta, refs FROM items WHERE n > ? AND act = '{NEW}' ORDER BY n"
         for batch in staging.batches(staged):
             _match_items(check, batch)
@@ -229,7 +245,7 @@ def items(check: Check) -> None:
             check.tick("items: compared with those stored")
         if staging.has("comparisons", "reference IS NOT NULL"):
             for batch in staging.batches(known.replace("key", "id")):
-                counts = stored.reference_counts([id for _, id in batch if id])
+                counts = stored.count_references([id for _, id in batch if id])
                 staging.many("UPDATE items SET nrefs = ? WHERE n = ?", [(counts.get(id, 0), n) for n, id in batch])
     for table in ("outputs", *naming):
         check.fail(
@@ -237,7 +253,7 @@ def items(check: Check) -> None:
             f"t.item IN (SELECT key FROM items WHERE act = '{KNOWN}' AND id IS NULL)",
             "item",
             lambda key: (
-                f"There is no item “{key}”, neither in this upload nor stored."
+                _("There is no item “%(key)s”, neither in this upload nor stored.", key=key)
                 + (check.lookalikes.suggest("items", key) or check.perhaps("items"))
             ),
             "t.item",
@@ -246,33 +262,43 @@ def items(check: Check) -> None:
 
 
 def _match_items(check: Check, batch: list[tuple]) -> None:
-    found = stored.items(check.project, [row[1] for row in batch])
-    references = stored.original_references([old.id for old in found.values()])
+    known = stored.items(check.project, [row[1] for row in batch])
+    references = stored.read_original_references([old.id for old in known.values()])
     decisions: list[tuple[str, int | None, int]] = []
     changed: list[tuple[int, str, int, bool, bool]] = []
     for n, key, context, source, group, meta, refs in batch:
-        old = found.get(key)
+        old = known.get(key)
         if old is None:
             continue
         same_text = json.loads(context) == old.context and source == old.source
         same_references = json.loads(refs) == references.get(old.id, [])
-        if same_text and same_references and group == old.group and same_json(meta, old.meta):
+        if same_text and same_references and group == old.group and is_same_json(meta, old.meta):
             decisions.append((SAME, old.id, n))
         elif not check.replace:
-            check.fail_row("items", n, "id", other_content(f"The item “{key}”"))
+            check.fail_row("items", n, "id", explain_other_content(_("The item “%(key)s”", key=key)))
         else:
             changed.append((n, key, old.id, same_text, same_references))
     if changed:
         ids = [row[2] for row in changed]
-        judged = stored.judged_items(ids)
+        judged = stored.find_judged_items(ids)
         in_campaigns = set(Unit.objects.filter(item_id__in=ids).values_list("item_id", flat=True))
-        compared = stored.compared_with_references(ids) | in_campaigns
+        compared = stored.find_compared_items(ids) | in_campaigns
         written, against = _written_for(ids)
         for n, key, id, same_text, same_references in changed:
             if (not same_text and id in written) or (not same_references and id in against):
-                check.fail_row("items", n, "id", f"People write references for the item “{key}”; it stays as it is.")
+                check.fail_row(
+                    "items",
+                    n,
+                    "id",
+                    _("A writing campaign uses the item “%(key)s”, so it cannot be replaced.", key=key),
+                )
             elif (not same_text and id in judged | in_campaigns) or (not same_references and id in compared):
-                check.fail_row("items", n, "id", f"People have judged outputs of the item “{key}”; it stays as it is.")
+                check.fail_row(
+                    "items",
+                    n,
+                    "id",
+                    _("Outputs of the item “%(key)s” have been judged, so it cannot be replaced.", key=key),
+                )
             else:
                 decisions.append((REPLACE, id, n))
     check.settle("items", decisions)
@@ -314,8 +340,8 @@ def _match_outputs(check: Check, batch: list[tuple]) -> None:
         elif check.replace:
             changed.append((id, row[0], row[6], row[7]))
         else:
-            what = f"The output of “{row[7]}” for the item “{row[6]}”"
-            check.fail_row("outputs", row[0], "text", other_content(what))
+            what = _("The output of “%(system)s” for the item “%(item)s”", system=row[7], item=row[6])
+            check.fail_row("outputs", row[0], "text", explain_other_content(what))
     if changed:
         ids = [id for id, *_ in changed]
         judged = stored.judged(ids)
@@ -323,7 +349,11 @@ def _match_outputs(check: Check, batch: list[tuple]) -> None:
             judged |= set(Unit.objects.filter(**{f"{column}__in": ids}).values_list(column, flat=True))
         for id, n, item, system in changed:
             if id in judged:
-                message = f"The output of “{system}” for the item “{item}” has been judged; it stays as it is."
+                message = _(
+                    "The output of “%(system)s” for the item “%(item)s” has been judged, so it cannot be replaced.",
+                    system=system,
+                    item=item,
+                )
                 check.fail_row("outputs", n, "text", message)
             else:
                 decisions.append((REPLACE, id, n))
@@ -347,13 +377,13 @@ def _known_outputs(check: Check) -> None:
         "SELECT rowid, item_id, system_id, item, system FROM asked WHERE rowid > ? ORDER BY rowid"
     ):
         wanted = {(row[1], row[2]): row[3:] for row in batch}
-        found = stored.output_keys({row[1] for row in batch}, {row[2] for row in batch})
+        outputs_read = stored.read_output_keys({row[1] for row in batch}, {row[2] for row in batch})
         staging.many(
             f"INSERT INTO outputs (act, id, item, system, step) SELECT '{KNOWN}', ?1, ?2, ?3, ?4 WHERE NOT EXISTS"
             " (SELECT 1 FROM outputs WHERE item = ?2 AND system = ?3 AND step = ?4)",
             [
                 (id, *wanted[item, system], NO_STEP if step is None else step)
-                for id, item, system, step in found
+                for id, item, system, step in outputs_read
                 if (item, system) in wanted
             ],
         )
@@ -376,7 +406,7 @@ def dialogues(check: Check) -> None:
         f"t.dialogue IN (SELECT key FROM dialogues WHERE act = '{KNOWN}' AND id IS NULL)",
         "dialogue",
         lambda key: (
-            f"There is no dialogue “{key}”, neither in this upload nor stored."
+            _("There is no dialogue “%(key)s”, neither in this upload nor stored.", key=key)
             + (check.lookalikes.suggest("dialogues", key) or check.perhaps("dialogues"))
         ),
         "t.dialogue",
@@ -384,26 +414,28 @@ def dialogues(check: Check) -> None:
 
 
 def _match_dialogues(check: Check, batch: list[tuple]) -> None:
-    found = stored.dialogues(check.project, [row[1] for row in batch])
+    known = stored.dialogues(check.project, [row[1] for row in batch])
     judged: set[int] = set()
     if check.replace:
-        ids = [old.id for old in found.values()]
+        ids = [old.id for old in known.values()]
         judged = set(check.project.ratings.filter(dialogue_id__in=ids).values_list("dialogue_id", flat=True).distinct())
     decisions: list[tuple[str, int | None, int]] = []
     for n, key, system, turns, speakers, meta, act in batch:
-        old = found.get(key)
+        old = known.get(key)
         if old is None or act == FAULTY:
             continue
         if act == KNOWN:
             decisions.append((KNOWN, old.id, n))
             continue
-        same = json.loads(turns) == old.turns and same_json(speakers, old.speakers) and system == old.system
-        if same and same_json(meta, old.meta):
+        same = json.loads(turns) == old.turns and is_same_json(speakers, old.speakers) and system == old.system
+        if same and is_same_json(meta, old.meta):
             decisions.append((SAME, old.id, n))
         elif not check.replace:
-            check.fail_row("dialogues", n, "id", other_content(f"The dialogue “{key}”"))
+            check.fail_row("dialogues", n, "id", explain_other_content(_("The dialogue “%(key)s”", key=key)))
         elif old.id in judged:
-            check.fail_row("dialogues", n, "id", f"The dialogue “{key}” has been judged; it stays as it is.")
+            check.fail_row(
+                "dialogues", n, "id", _("The dialogue “%(key)s” has been judged, so it cannot be replaced.", key=key)
+            )
         else:
             decisions.append((REPLACE, old.id, n))
     check.settle("dialogues", decisions)

@@ -5,15 +5,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any
 
 from annotation.models import Aspect, Comparison, CorpusPair, Rating
 from annotation.models.data import OBSERVED, STATED
 from annotation.parsers.fields import NO_STEP
-from annotation.parsers.kinds import DatasetRow
+from annotation.parsers.kinds import AspectRow, DatasetRow
 from annotation.selectors import stored
+from evalapp.translation import gettext as _
 
-from .import_checks import Check, other_content, report_twice, same_json, same_text
+from .import_checks import Check, describe_missing, explain_other_content, is_same_json, report_twice, same_text
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME
 
 MAX_ASPECTS = 1000
@@ -23,43 +25,16 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
     """Stored aspects, those of dataset.json and, only in a project without declarations, those that ratings and
     comparisons name, with the observed range."""
     staging = check.staging
-    scales = stored.stated_scales(check.project)
+    scales = stored.read_stated_scales(check.project)
     stored_rows = {aspect.name: aspect for aspect in Aspect.objects.filter(project=check.project)}
     declared = [row.name for row in dataset.aspects] if dataset else []
     rows: list[tuple[Any, ...]] = []
     position = max((aspect.position for aspect in stored_rows.values()), default=-1) + 1
     for row in dataset.aspects if dataset else []:
         old = stored_rows.get(row.name)
-        meta = json.dumps(row.meta)
-        act, id = NEW, None
-        if not row.is_whole:
-            act, id = FAULTY, None if old is None else old.pk
-        elif old is not None:
-            id = old.pk
-            same_range, said = (old.low, old.high) == (row.low, row.high), stored.make_meta(old, scales)
-            # Exports of older versions did not mark scales that a campaign states.
-            older = {name: value for name, value in said.items() if name != STATED}
-            act = SAME if same_range and (same_json(meta, said) or same_json(meta, older)) else REPLACE
-            is_open = old.meta.get(OBSERVED) and (same_range or not old.meta.get(STATED))
-            if act == REPLACE and not check.replace and not is_open:
-                check.faults.add(staging.name(dataset_file), None, "aspects", other_content(f"The aspect “{row.name}”"))
-                act = FAULTY
-            elif act == REPLACE and _outside(old, row.low, row.high):
-                check.faults.add(
-                    staging.name(dataset_file),
-                    None,
-                    "aspects",
-                    f"Stored ratings of “{row.name}” lie outside its new range. Keep the range that covers them.",
-                )
-                act = FAULTY
-            elif act == REPLACE and scales.get(old.pk, (row.low, row.high)) != (row.low, row.high):
-                low, high = scales[old.pk]
-                text = f"A campaign asks for “{row.name}” from {low:g} to {high:g}. Keep this range."
-                check.faults.add(staging.name(dataset_file), None, "aspects", text)
-                act = FAULTY
-        rows.append(
-            (dataset_file, act, id, row.name, row.low, row.high, meta, position if old is None else old.position)
-        )
+        act = _match_aspect(check, row, old, scales, staging.name(dataset_file))
+        id, place = (None, position) if old is None else (old.pk, old.position)
+        rows.append((dataset_file, act, id, row.name, row.low, row.high, json.dumps(row.meta), place))
         position += old is None
     for name, old in stored_rows.items():
         if name not in declared:
@@ -77,12 +52,46 @@ def aspects(check: Check, dataset: DatasetRow | None, dataset_file: int | None) 
             "t.asp IS NULL",
             "aspect",
             lambda name: (
-                f"The project has no aspect “{name}” (only {', '.join(names)}). Name it in dataset.json."
+                _(
+                    "The project has no aspect “%(name)s” (only %(choices)s). Add it to dataset.json.",
+                    name=name,
+                    choices=", ".join(names),
+                )
                 + (check.lookalikes.suggest("aspects", name) or check.perhaps("dataset"))
             ),
             "t.aspect",
         )
     check.tick("aspects: checked")
+
+
+def _match_aspect(
+    check: Check, row: AspectRow, old: Aspect | None, scales: dict[int, tuple[float, float]], file: str
+) -> str:
+    """The action for a declared aspect, given the stored one. `scales` are those that campaigns state."""
+    if not row.is_whole:
+        return FAULTY
+    if old is None:
+        return NEW
+    scale, meta, stored_meta = (row.low, row.high), json.dumps(row.meta), stored.make_meta(old, scales)
+    same_scale = (old.low, old.high) == scale
+    # Exports of older versions did not mark scales that a campaign states.
+    unmarked = {name: value for name, value in stored_meta.items() if name != STATED}
+    if same_scale and (is_same_json(meta, stored_meta) or is_same_json(meta, unmarked)):
+        return SAME
+    campaign_scale = scales.get(old.pk, scale)
+    is_open = old.meta.get(OBSERVED) and (same_scale or not old.meta.get(STATED))
+    if not check.replace and not is_open:
+        message = explain_other_content(_("The aspect “%(name)s”", name=row.name))
+    elif _outside(old, row.low, row.high):
+        message = _("Stored ratings of “%(name)s” are outside its new scale. Keep a scale that includes them.")
+        message %= {"name": row.name}
+    elif campaign_scale != scale:
+        message = _("A campaign uses “%(name)s” with the scale %(low)g to %(high)g. Keep this scale.")
+        message %= {"name": row.name, "low": campaign_scale[0], "high": campaign_scale[1]}
+    else:
+        return REPLACE
+    check.faults.add(file, None, "aspects", message)
+    return FAULTY
 
 
 def _outside(aspect: Aspect, low: float | None, high: float | None) -> bool:
@@ -96,15 +105,20 @@ def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
     """Infer the range of aspects from ratings. Aspects of campaigns, here or in the exporting installation, keep the
     scale that raters see."""
     staging = check.staging
-    found = staging.execute(
+    observed = staging.execute(
         "SELECT aspect, min(value), max(value) FROM ratings WHERE act <> 'faulty' GROUP BY aspect UNION ALL"
         " SELECT aspect, NULL, NULL FROM comparisons WHERE act <> 'faulty' AND aspect NOT IN"
         f" (SELECT aspect FROM ratings) GROUP BY aspect ORDER BY 1 LIMIT {MAX_ASPECTS + 1}"
     ).fetchall()
-    if len(found) > MAX_ASPECTS:
-        check.faults.add("", None, "aspect", f"There are more than {MAX_ASPECTS} aspects. Is the column the right one?")
+    if len(observed) > MAX_ASPECTS:
+        check.faults.add(
+            "",
+            None,
+            "aspect",
+            _("There are more than %(n)d aspects. Check that this is the right column.", n=MAX_ASPECTS),
+        )
         return
-    for name, low, high in found:
+    for name, low, high in observed:
         old = staging.execute("SELECT n, low, high, id, meta FROM aspects WHERE key = ?", [name]).fetchone()
         if old is None:
             staging.execute(
@@ -122,72 +136,80 @@ def _observe(check: Check, position: int, asked: frozenset[int]) -> None:
 
 
 def resolve(check: Check) -> None:
-    """Find the output or dialogue of each judgement. Without a step it is the output without step or, if all outputs of
-    the system have one, the only output."""
-    staging = check.staging
+    """Find the output or dialogue of each judgement."""
     for table, system, step, out in (
         ("ratings", "system", "step", "out"),
         ("comparisons", "a", "step_a", "out"),
         ("comparisons", "b", "step_b", "out_b"),
     ):
-        match = f"o.item = {table}.item AND o.system = {table}.{system}"
-        asked = f"{table}.{system} IS NOT NULL AND {table}.item IS NOT NULL"
-        staging.execute(
-            f"UPDATE {table} SET {out} = (SELECT n FROM outputs o WHERE {match} AND o.step = {table}.{step} LIMIT 1)"
-            f" WHERE {asked}"
-        )
-        staging.execute(
-            f"UPDATE {table} SET {out} = (SELECT n FROM outputs o WHERE {match} LIMIT 1) WHERE {asked}"
-            f" AND {out} IS NULL AND {step} = {NO_STEP} AND (SELECT count(*) FROM outputs o WHERE {match}) = 1"
-        )
-        missing = f"t.{out} IS NULL AND t.{system} IS NOT NULL AND t.item IS NOT NULL"
-        on = f"o.item = t.item AND o.system = t.{system}"
-        check.fail(
-            table,
-            f"{missing} AND t.{step} = {NO_STEP} AND EXISTS (SELECT 1 FROM outputs o WHERE {on})",
-            step,
-            lambda name, item, s=step: (
-                f"“{name}” has outputs of several steps for the item “{item}”. Say which with {s}."
-            ),
-            f"t.{system} | t.item",
-        )
-        unknown = (
-            f"NOT EXISTS (SELECT 1 FROM systems s WHERE s.key = t.{system}"
-            f" AND (s.act <> '{KNOWN}' OR s.id IS NOT NULL))"
-        )
-        check.fail(
-            table, f"{missing} AND {unknown}", "system" if system == "system" else f"system_{system}",
-            lambda name: f"There is no system “{name}”: no output of this upload or stored is by it."
-            + (check.lookalikes.suggest("systems", name) or check.perhaps("outputs", "dialogues", "systems")),
-            f"t.{system}",
-        )  # fmt: skip
-        check.fail(
-            table, missing, "system" if system == "system" else f"system_{system}",
-            lambda name, item, number: f"“{name}” has no output{_at(number)} for the item “{item}”."
-            + check.perhaps("outputs"),
-            f"t.{system} | t.item | t.{step}",
-        )  # fmt: skip
+        _find_outputs(check, table, system, step, out)
+        _report_missing(check, table, system, step, out)
         check.tick(f"{table}: outputs found")
-    staging.execute("UPDATE ratings SET dia = (SELECT n FROM dialogues d WHERE d.key = ratings.dialogue)"
-                    " WHERE dialogue IS NOT NULL")  # fmt: skip
+    check.staging.execute(
+        "UPDATE ratings SET dia = (SELECT n FROM dialogues d WHERE d.key = ratings.dialogue) WHERE dialogue IS NOT NULL"
+    )
     check.fail(
         "comparisons",
         "t.reference IS NOT NULL AND t.reference >= (SELECT coalesce(nrefs, 0) FROM items i WHERE i.key = t.item"
         f" AND i.act <> '{FAULTY}')",
         "system_b",
-        lambda n, item: f"The item “{item}” has no reference {n} (they are counted from 0).",
+        lambda n, item: _("The item “%(item)s” has no reference %(n)d (counted from 0).", item=item, n=n),
         "t.reference | t.item",
     )
     check.fail(
         "comparisons",
         "t.out IS NOT NULL AND t.out = t.out_b",
         "system_b",
-        "An output is compared with itself. Name two systems, or two steps of one.",
+        _("An output is compared with itself. Name two systems, or two steps of a system."),
     )
 
 
-def _at(step: int) -> str:
-    return "" if step == NO_STEP else f" of step {step}"
+def _find_outputs(check: Check, table: str, system: str, step: str, out: str) -> None:
+    """Without a step it is the output without step or, if all outputs of the system have one, the only output."""
+    match = f"o.item = {table}.item AND o.system = {table}.{system}"
+    named = f"{table}.{system} IS NOT NULL AND {table}.item IS NOT NULL"
+    check.staging.execute(
+        f"UPDATE {table} SET {out} = (SELECT n FROM outputs o WHERE {match} AND o.step = {table}.{step} LIMIT 1)"
+        f" WHERE {named}"
+    )
+    check.staging.execute(
+        f"UPDATE {table} SET {out} = (SELECT n FROM outputs o WHERE {match} LIMIT 1) WHERE {named}"
+        f" AND {out} IS NULL AND {step} = {NO_STEP} AND (SELECT count(*) FROM outputs o WHERE {match}) = 1"
+    )
+
+
+def _report_missing(check: Check, table: str, system: str, step: str, out: str) -> None:
+    missing = f"t.{out} IS NULL AND t.{system} IS NOT NULL AND t.item IS NOT NULL"
+    column = "system" if system == "system" else f"system_{system}"
+    has_others = f"EXISTS (SELECT 1 FROM outputs o WHERE o.item = t.item AND o.system = t.{system})"
+    unknown = (
+        f"NOT EXISTS (SELECT 1 FROM systems s WHERE s.key = t.{system} AND (s.act <> '{KNOWN}' OR s.id IS NOT NULL))"
+    )
+    steps = _("“%(name)s” has outputs of different steps for the item “%(item)s”. Select one with %(column)s.")
+    check.fail(
+        table,
+        f"{missing} AND t.{step} = {NO_STEP} AND {has_others}",
+        step,
+        lambda name, item: steps % {"name": name, "item": item, "column": step},
+        f"t.{system} | t.item",
+    )
+    check.fail(
+        table,
+        f"{missing} AND {unknown}",
+        column,
+        lambda name: (
+            _("There is no system “%(name)s”. It has no outputs in this upload or in the project.", name=name)
+            + (check.lookalikes.suggest("systems", name) or check.perhaps("outputs", "dialogues", "systems"))
+        ),
+        f"t.{system}",
+    )
+    check.fail(
+        table,
+        missing,
+        column,
+        lambda name, item, number: describe_missing(name, item, number) + check.perhaps("outputs"),
+        f"t.{system} | t.item | t.{step}",
+    )
 
 
 def ratings(check: Check) -> None:
@@ -198,14 +220,18 @@ def ratings(check: Check) -> None:
         "ratings",
         f"(SELECT a.low IS NULL {aspect})",
         "aspect",
-        lambda name: f"The aspect “{name}” has no scale (min and max are null): it takes comparisons only.",
+        lambda name: _(
+            "The aspect “%(name)s” has no scale (min and max are null): it can only be used in comparisons.", name=name
+        ),
         "t.aspect",
     )
     check.fail(
         "ratings",
         f"t.value < (SELECT a.low {aspect}) OR t.value > (SELECT a.high {aspect})",
         "value",
-        lambda value, low, high: f"The value {value:g} is outside the scale from {low:g} to {high:g}.",
+        lambda value, low, high: _(
+            "The value %(value)g is outside the scale from %(low)g to %(high)g.", value=value, low=low, high=high
+        ),
         f"t.value | (SELECT a.low {aspect}) | (SELECT a.high {aspect})",
     )
     key = ("out", "dia", "asp", "rater")
@@ -220,17 +246,10 @@ def ratings(check: Check) -> None:
         f" WHERE r.n > ? AND r.act = '{NEW}' AND a.id IS NOT NULL AND coalesce(o.id, d.id) IS NOT NULL ORDER BY r.n"
     )
     for batch in staging.batches(sql):
-        found = stored.ratings(
+        known = stored.ratings(
             {row[1] for row in batch if row[1]}, {row[2] for row in batch if row[2]}, {row[4] for row in batch}
         )
-        decisions: list[tuple[str, int | None, int]] = []
-        for n, output, dialogue, asp, rater, value, simulated, meta in batch:
-            old = found.get((output, dialogue, asp, rater))
-            if old is not None:
-                same = old[1] == value and old[2] == bool(simulated) and same_text(meta, old[3])
-                _decide(check, "ratings", decisions, n, old[0], same, old[4], f"The rating by “{rater}”")
-        check.settle("ratings", decisions)
-        check.tick("ratings: compared with those stored")
+        _match_judgements(check, "ratings", batch, known, lambda rater: _("The rating by “%(rater)s”", rater=rater))
 
 
 def comparisons(check: Check) -> None:
@@ -248,28 +267,33 @@ def comparisons(check: Check) -> None:
         " AND (c.out_b IS NULL OR p.id IS NOT NULL) ORDER BY c.n"
     )
     for batch in staging.batches(sql):
-        found = stored.comparisons({row[1] for row in batch}, {row[5] for row in batch})
-        decisions: list[tuple[str, int | None, int]] = []
-        for n, a, b, reference, asp, rater, verdict, simulated, meta in batch:
-            old = found.get((a, b, reference, asp, rater))
-            if old is not None:
-                same = old[1] == verdict and old[2] == bool(simulated) and same_text(meta, old[3])
-                _decide(check, "comparisons", decisions, n, old[0], same, old[4], f"The comparison by “{rater}”")
-        check.settle("comparisons", decisions)
-        check.tick("comparisons: compared with those stored")
+        known = stored.comparisons({row[1] for row in batch}, {row[5] for row in batch})
+        _match_judgements(
+            check, "comparisons", batch, known, lambda rater: _("The comparison by “%(rater)s”", rater=rater)
+        )
 
 
-def _decide(
-    check: Check, table: str, decisions: list, n: int, id: int, same: bool, judgement: int | None, what: str
+def _match_judgements(
+    check: Check, table: str, batch: list[tuple], known: dict[tuple, tuple], describe: Callable[[str], str]
 ) -> None:
-    if same:
-        decisions.append((SAME, id, n))
-    elif not check.replace:
-        check.fail_row(table, n, "", other_content(what))
-    elif judgement is not None:
-        check.fail_row(table, n, "", f"{what} was given in a campaign here; it stays as it is.")
-    else:
-        decisions.append((REPLACE, id, n))
+    """Compare rows (n, key, value, simulated, meta) with stored ones. `describe` names the judgement of a rater."""
+    decisions: list[tuple[str, int | None, int]] = []
+    for n, *key, value, simulated, meta in batch:
+        old = known.get(tuple(key))
+        if old is None:
+            continue
+        id, old_value, old_simulated, old_meta, judgement = old
+        if old_value == value and old_simulated == bool(simulated) and same_text(meta, old_meta):
+            decisions.append((SAME, id, n))
+        elif not check.replace:
+            check.fail_row(table, n, "", explain_other_content(describe(key[-1])))
+        elif judgement is not None:
+            message = _("%(what)s was given in a campaign of this project, so it cannot be replaced.")
+            check.fail_row(table, n, "", message % {"what": describe(key[-1])})
+        else:
+            decisions.append((REPLACE, id, n))
+    check.settle(table, decisions)
+    check.tick(f"{table}: compared with those stored")
 
 
 def corpus(check: Check) -> None:
@@ -303,7 +327,7 @@ def corpus(check: Check) -> None:
             elif check.replace:
                 decisions.append((REPLACE, id, n))
             else:
-                check.fail_row("corpus", n, "meta", other_content("This pair"))
+                check.fail_row("corpus", n, "meta", explain_other_content(_("This pair")))
         check.settle("corpus", decisions)
         check.tick("corpus: compared with the stored one")
 

@@ -7,15 +7,15 @@ from itertools import islice
 from typing import Any
 
 from annotation.models import System
-from annotation.parsers.likeness import describe_name, find_alike, fold_name, spellings
+from annotation.parsers.likeness import describe_name, find_alike, fold_name, list_spellings
 from annotation.selectors import stored
 from evalapp.accounts.models import Project
+from evalapp.translation import gettext as _
 
 from .import_staging import Staging
 
 #: The maximum number of hints of one kind, and of names with unusual characters that are compared.
 _MOST_HINTS, _MOST_NAMES = 20, 100_000
-_ONLY = "only in Unicode form, white space or invisible characters"
 #: Contains a character outside printable ASCII.
 _UNUSUAL = "key GLOB '*[^!-~]*'"
 
@@ -23,18 +23,18 @@ _UNUSUAL = "key GLOB '*[^!-~]*'"
 def find_hints(project: Project, staging: Staging) -> list[str]:
     """A sentence for each group of systems, items, aspects or raters that look alike, if one of them is new."""
     systems = set(System.objects.filter(project=project).values_list("name", flat=True))
-    found = _describe_groups("systems", _read_column(staging, "SELECT key FROM systems"), systems)
+    hints = _describe_groups("systems", _read_column(staging, "SELECT key FROM systems"), systems)
     aspects = set(_read_column(staging, "SELECT key FROM aspects WHERE id IS NOT NULL"))
-    found += _describe_groups("aspects", _read_column(staging, "SELECT key FROM aspects"), aspects)
-    found += _describe_groups(
+    hints += _describe_groups("aspects", _read_column(staging, "SELECT key FROM aspects"), aspects)
+    hints += _describe_groups(
         "items",
         _list_unusual_items(project, staging),
         set(_read_column(staging, "SELECT key FROM items WHERE act IN ('same', 'known')")),
     )
     raters = "SELECT rater FROM ratings UNION SELECT rater FROM comparisons"
     if staging.has("ratings") or staging.has("comparisons"):
-        found += _describe_groups("raters", _read_column(staging, raters), set())
-    return found
+        hints += _describe_groups("raters", _read_column(staging, raters), set())
+    return hints
 
 
 def _read_column(staging: Staging, sql: str) -> list[str]:
@@ -44,29 +44,36 @@ def _read_column(staging: Staging, sql: str) -> list[str]:
 def _list_unusual_items(project: Project, staging: Staging) -> list[str]:
     """Items with unusual characters, and items of the upload and the project that look like them."""
     unusual = _read_column(staging, f"SELECT key FROM items WHERE file IS NOT NULL AND {_UNUSUAL}")
-    return [*unusual, *_find_items(project, staging, {other for name in unusual for other in spellings(name)})]
+    return [*unusual, *_find_items(project, staging, {other for name in unusual for other in list_spellings(name)})]
 
 
 def _find_items(project: Project, staging: Staging, names: Iterable[str]) -> list[str]:
     """Those of `names` that are items of the upload or of the project."""
-    found: list[str] = []
+    keys: list[str] = []
     wanted = iter(sorted(names))
     while part := list(islice(wanted, 500)):
         places = ",".join("?" * len(part))
         sql = f"SELECT key FROM items WHERE file IS NOT NULL AND key IN ({places})"
-        found += [key for (key,) in staging.execute(sql, part)]
-        found += stored.item_ids(project, part)
-    return found
+        keys += [key for (key,) in staging.execute(sql, part)]
+        keys += stored.item_ids(project, part)
+    return keys
 
 
 def _describe_groups(kind: str, names: Iterable[str], known: set[str]) -> list[str]:
     groups = [group for group in find_alike({*names, *known}) if not known.issuperset(group)]
-    said = [
-        f"The {kind} {' and '.join(map(describe_name, group))} differ {_ONLY}. If they are the same, use one name."
+    hints = [
+        _(
+            "%(kind)s: %(names)s differ only in Unicode form, white space or invisible characters. If they are the "
+            "same, use one name.",
+            kind=kind,
+            names=_(" and ").join(map(describe_name, group)),
+        )
         for group in groups[:_MOST_HINTS]
     ]
     more = len(groups) - _MOST_HINTS
-    return [*said, f"{more:,} more such groups of {kind}."] if more > 0 else said
+    if more > 0:
+        hints.append(_("%(kind)s: %(n)s more groups of names that look alike.", kind=kind, n=f"{more:,}"))
+    return hints
 
 
 class Lookalikes:
@@ -82,10 +89,13 @@ class Lookalikes:
             self.folded[table] = {fold_name(key): key for key in self._names(table)}
         other = self.folded[table].get(fold_name(str(name)))
         if other is None and table == "items":
-            other = next(iter(_find_items(self.project, self.staging, spellings(str(name)))), None)
+            other = next(iter(_find_items(self.project, self.staging, list_spellings(str(name)))), None)
         if other is None or other == name:
             return ""
-        return f" There is {describe_name(other)}, which differs {_ONLY}."
+        return _(
+            " There is %(name)s, which differs only in Unicode form, white space or invisible characters.",
+            name=describe_name(other),
+        )
 
     def _names(self, table: str) -> list[str]:
         if table == "items":

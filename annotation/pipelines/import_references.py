@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from annotation.models import System
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
-from annotation.services.bulk import batches_by_size
+from annotation.services.bulk import split_by_size
 
 from .import_staging import NEW
 
@@ -43,14 +43,14 @@ def make_outputs(check: Check, kinds: dict[str, str]) -> None:
         f"CREATE TEMP TABLE without_output AS SELECT j.item, j.system, i.refs FROM ({judged}) j LEFT JOIN items i"
         " ON i.key = j.item WHERE NOT EXISTS (SELECT 1 FROM outputs o WHERE o.item = j.item AND o.system = j.system)"
     )
-    for batch in batches_by_size(staging.stream("SELECT item, system, refs FROM without_output"), 500):
+    for batch in split_by_size(staging.stream("SELECT item, system, refs FROM without_output"), 500):
         _make(check, batch, known)
 
 
 def _make(check: Check, batch: list[tuple[str, str, str | None]], known: dict[str, int]) -> None:
     ids = stored.item_ids(check.project, [item for item, _, _ in batch])
-    references = stored.original_references(list(ids.values()))
-    there = {(item, system) for _, item, system, _ in stored.output_keys(list(ids.values()), list(known.values()))}
+    references = stored.read_original_references(list(ids.values()))
+    there = {(item, system) for _, item, system, _ in stored.read_output_keys(list(ids.values()), list(known.values()))}
     made = []
     for item, system, refs in batch:
         texts = references.get(ids.get(item, 0), []) if refs is None else json.loads(refs)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.parsers import KINDS
-from annotation.services.bulk import batches_by_size
+from annotation.services.bulk import split_by_size
 
 _TABLES = {
     "systems": "key TEXT, kind TEXT, meta TEXT",
@@ -112,7 +112,7 @@ class Staging:
 
     @staticmethod
     def _take(cursor: sqlite3.Cursor, size: int) -> list[tuple[Any, ...]]:
-        rows = next(batches_by_size(cursor, size), [])
+        rows = next(split_by_size(cursor, size), [])
         cursor.close()
         return rows
 
@@ -122,11 +122,11 @@ class Staging:
     def counts(self, table: str) -> dict[str, int]:
         """The number of rows of the upload by result."""
         sql = f'SELECT act, count(*) FROM "{table}" WHERE file IS NOT NULL GROUP BY act'
-        found: dict[str, int] = dict(self.execute(sql).fetchall())
+        counts: dict[str, int] = dict(self.execute(sql).fetchall())
         return {
-            "rows": sum(found.values()),
-            "added": found.get(NEW, 0),
-            "same": found.get(SAME, 0),
-            "replaced": found.get(REPLACE, 0),
-            "faulty": found.get(FAULTY, 0),
+            "rows": sum(counts.values()),
+            "added": counts.get(NEW, 0),
+            "same": counts.get(SAME, 0),
+            "replaced": counts.get(REPLACE, 0),
+            "faulty": counts.get(FAULTY, 0),
         }

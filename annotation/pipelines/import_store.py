@@ -29,12 +29,12 @@ from annotation.models import (
 from annotation.models.data import ORIGINAL
 from annotation.parsers.fields import NO_STEP
 from annotation.parsers.kinds import DatasetRow
-from annotation.services.bulk import batches_by_size, insert_rows, reserve_ids, update_rows
+from annotation.services.bulk import insert_rows, reserve_ids, split_by_size, update_rows
 from annotation.services.texts import MANY, forget_texts, prepare_search_later
 from evalapp.accounts.models import Project
 from evalapp.names import natural_key
 
-from . import import_found, import_written
+from . import import_results, import_written
 from .import_staging import MENTIONED, NEW, REPLACE, Staging
 
 _BATCH = 5000
@@ -69,7 +69,7 @@ class Promotion:
         self._comparisons()
         self._corpus()
         import_written.store(self)
-        import_found.store(self)
+        import_results.store(self)
         self._forget_texts()
         if self.dataset is not None:
             self._describe(self.dataset)
@@ -106,7 +106,7 @@ class Promotion:
         names = columns.split()
         fields = [model._meta.get_field(name).attname for name in names]
         changed: list[int] = []
-        for batch in batches_by_size(self.staging.stream(sql), 500):
+        for batch in split_by_size(self.staging.stream(sql), 500):
             ids = [row[-1] for row in batch]
             before = {row.pop("id"): row for row in model.objects.filter(pk__in=ids).values("id", *fields)}  # type: ignore[attr-defined]
             UploadChange.objects.bulk_create(

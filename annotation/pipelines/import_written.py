@@ -12,13 +12,18 @@ from annotation.parsers.kinds import NO_PLACE
 from annotation.parsers.writer import ATTEMPT_TIMES, WRITTEN_TIMES
 from annotation.selectors import stored_written as stored
 from annotation.services.bulk import insert_rows
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 
-from .import_checks import Check, other_content, report_twice, same_json, same_text
+from .import_checks import Check, explain_other_content, is_same_json, report_twice, same_text
 from .import_staging import NEW, REPLACE, SAME
 
 #: The staged table, quoted because its name is an SQL keyword.
 TABLE = '"references"'
 
+_STORED_ELSEWHERE = gettext_noop(
+    "The text of submission %(submission)s is already stored in this project. Remove one of the two rows."
+)
 #: (act, id, told, told_act, n)
 _Decision = tuple[str, int | None, int | None, str | None, int]
 
@@ -26,19 +31,19 @@ _Decision = tuple[str, int | None, int | None, str | None, int]
 # ---- check ------------------------------------------------------------------------------------------------
 
 
-def says_same(told: str, stored: Iterable[str | None], times: tuple[str, ...]) -> bool:
+def is_same_row(encoded: str, stored: Iterable[str | None], times: tuple[str, ...]) -> bool:
     """Whether the row equals a stored one, or one without its times, which most exports leave out."""
     known = [row for row in stored if row is not None]
-    if told in known:
+    if encoded in known:
         return True
-    said = json.loads(told)
-    if any(said.get(name) is not None for name in times):
+    values = json.loads(encoded)
+    if any(values.get(name) is not None for name in times):
         return False
 
     def rest(row: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in row.items() if name not in times}
 
-    return any(rest(said) == rest(json.loads(row)) for row in known)
+    return any(rest(values) == rest(json.loads(row)) for row in known)
 
 
 def references(check: Check) -> None:
@@ -77,27 +82,30 @@ class _Match:
 
     def run(self) -> None:
         decisions: list[_Decision] = []
-        for n, name, item, position, text, meta, told, submission, key in self.batch:
+        for n, name, item, position, text, meta, origin, submission, key in self.batch:
             if position == NO_PLACE:
-                found = self._outside(name, item, text, meta, told, submission, key)
+                decision = self._outside(name, item, text, meta, origin, submission, key)
             else:
-                found = self._placed(name, item, position, text, meta, told, submission, key)
-            if isinstance(found, str):
-                self.check.fail_row(TABLE, n, "", found)
+                decision = self._placed(name, item, position, text, meta, origin, submission, key)
+            if isinstance(decision, str):
+                self.check.fail_row(TABLE, n, "", decision)
             else:
-                decisions.append((*found, n))
+                decisions.append((*decision, n))
         self.check.staging.many(f"UPDATE {TABLE} SET act = ?, id = ?, told = ?, told_act = ? WHERE n = ?", decisions)
 
     def _new(self, name: str, submission: str | None) -> tuple | str:
         there = self.sets.get(name)
         if there is not None and there.made_here:
-            return f"The set “{name}” was made in this project, so a file adds nothing to it. Give it another name."
+            return _(
+                "The set “%(name)s” was created in this project, so files cannot add to it. Give it another name.",
+                name=name,
+            )
         if submission in self.own or submission in self.elsewhere:
-            return f"The text of submission {submission} stands elsewhere in this project. Keep one of the two rows."
+            return _(_STORED_ELSEWHERE, submission=submission)
         return NEW, None, None, None if submission is None else NEW
 
     def _placed(
-        self, name: str, item: int | None, position: int, text: str, meta: str, told: str | None,
+        self, name: str, item: int | None, position: int, text: str, meta: str, origin: str | None,
         submission: str | None, key: str,
     ) -> tuple | str:  # fmt: skip
         there = self.sets.get(name)
@@ -105,42 +113,51 @@ class _Match:
         if there is None or old is None:
             return self._new(name, submission)
         known = old.own or old.told
-        what = f"Reference {position} of the item “{key}” in the set “{name}”"
+        what = _(
+            "Reference %(position)s of the item “%(key)s” in the set “%(name)s”", position=position, key=key, name=name
+        )
         far = self.elsewhere.get(submission) if submission else None
         # A row without an origin does not contradict a stored one.
-        same = told is None or says_same(told, (known, old.former), WRITTEN_TIMES)
+        same = origin is None or is_same_row(origin, (known, old.former), WRITTEN_TIMES)
         if old.text == text and same_text(meta, old.meta) and same:
             return SAME, old.id, old.told_id, None
         if not self.check.replace:
-            return f"{what} is stored with other content. Say replace to overwrite it, or give the set another name."
+            return _(
+                "%(what)s is stored with other content. Use replace to overwrite it, or give the set another name.",
+                what=what,
+            )
         if there.made_here or old.own is not None:
-            return f"{what} was made in this project; it stays as it is."
+            return _("%(what)s was created in this project, so it cannot be replaced.", what=what)
         if there.written_from:
-            return f"A writing campaign uses the set “{name}”, so it stays as it is."
-        if told is None and known is not None:
-            return f"{what} is stored with written, which this row leaves out. Give it, too."
+            return _("A writing campaign uses the set “%(name)s”, so it cannot be replaced.", name=name)
+        if origin is None and known is not None:
+            return _("%(what)s is stored with “written”, which this row lacks. Add it.", what=what)
         if submission in self.own or (far is not None and far.id != old.told_id):
-            return f"The text of submission {submission} stands elsewhere in this project. Keep one of the two rows."
-        act = None if told == known else NEW if old.told_id is None else REPLACE
+            return _(_STORED_ELSEWHERE, submission=submission)
+        act = None if origin == known else NEW if old.told_id is None else REPLACE
         return REPLACE, old.id, old.told_id, act
 
     def _outside(
-        self, name: str, item: int | None, text: str, meta: str, told: str, submission: str, key: str
+        self, name: str, item: int | None, text: str, meta: str, origin: str, submission: str, key: str
     ) -> tuple | str:
         there = self.sets.get(name)
         place = (None if there is None else there.id, item, None)
-        what = f"What was written for the item “{key}” as submission {submission}"
-        own, far = self.own.get(submission), self.elsewhere.get(submission)
-        if own is not None:
-            same = own[:3] == place and own.text == text and same_json(meta, own.meta)
-            same = same and says_same(told, (own.told, own.former), WRITTEN_TIMES)
-            return (SAME, None, None, None) if same else f"{what} is of a campaign here; it stays as it is."
+        what = _("The text for the item “%(key)s” with submission %(submission)s", key=key, submission=submission)
+        written, far = self.own.get(submission), self.elsewhere.get(submission)
+        if written is not None:
+            same = written[:3] == place and written.text == text and is_same_json(meta, written.meta)
+            same = same and is_same_row(origin, (written.told, written.former), WRITTEN_TIMES)
+            return (
+                (SAME, None, None, None)
+                if same
+                else _("%(what)s belongs to a campaign of this project, so it cannot be replaced.", what=what)
+            )
         if far is None or (far.set, far.item, far.reference) != place:
             return self._new(name, submission)
-        if far.text == text and same_text(meta, far.meta) and says_same(told, (far.told,), WRITTEN_TIMES):
+        if far.text == text and same_text(meta, far.meta) and is_same_row(origin, (far.told,), WRITTEN_TIMES):
             return SAME, None, far.id, None
         if not self.check.replace:
-            return other_content(what)
+            return explain_other_content(what)
         return REPLACE, None, far.id, REPLACE
 
 
@@ -153,19 +170,24 @@ def attempts(check: Check) -> None:
     if not stored.has_any(check.project):
         return
     for batch in staging.batches(f"SELECT n, submission, row FROM attempts WHERE n > ? AND act = '{NEW}' ORDER BY n"):
-        own, far = stored.attempts(check.project, [row[1] for row in batch])
+        written, far = stored.attempts(check.project, [row[1] for row in batch])
         decisions: list[tuple[str, int | None, int]] = []
         for n, submission, row in batch:
-            what = f"The attempt of submission {submission}"
+            what = _("The attempt of submission %(submission)s", submission=submission)
             id, known = far.get(submission, (None, None))
-            if says_same(row, (known, *own.get(submission, ())), ATTEMPT_TIMES):
+            if is_same_row(row, (known, *written.get(submission, ())), ATTEMPT_TIMES):
                 decisions.append((SAME, id, n))
-            elif submission in own:
-                check.fail_row("attempts", n, "submission", f"{what} was sent in a campaign here; it stays as it is.")
+            elif submission in written:
+                check.fail_row(
+                    "attempts",
+                    n,
+                    "submission",
+                    _("%(what)s belongs to a campaign of this project, so it cannot be replaced.", what=what),
+                )
             elif known is not None and check.replace:
                 decisions.append((REPLACE, id, n))
             elif known is not None:
-                check.fail_row("attempts", n, "submission", other_content(what))
+                check.fail_row("attempts", n, "submission", explain_other_content(what))
         check.settle("attempts", decisions)
         check.tick("attempts: compared with those stored")
 

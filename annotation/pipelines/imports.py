@@ -33,16 +33,18 @@ from annotation.services.bulk import measure_row
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.runner import RunCancelled, RunContext
+from evalapp.translation import gettext as _
+from evalapp.translation import ngettext
 
 from . import (
     import_checks,
-    import_found,
     import_judgements,
     import_names,
     import_references,
+    import_results,
     import_written,
 )
-from .import_checks import Check, other_content
+from .import_checks import Check, explain_other_content
 from .import_staging import FAULTY, NEW, REPLACE, Staging
 from .import_store import described, promote
 
@@ -61,14 +63,14 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
     if row.state == Upload.State.DONE:
         # The worker that stored it may have died before cleaning up.
         service.remove_files(row)
-        service.staging_file(row).unlink(missing_ok=True)
+        service.get_staging_file(row).unlink(missing_ok=True)
         return _result(row)
     if row.state == Upload.State.FAULTY:
         service.remove_files(row)
-        service.staging_file(row).unlink(missing_ok=True)
+        service.get_staging_file(row).unlink(missing_ok=True)
         raise _faulty(row.fault_count, row.faults.all())
     if row.state == Upload.State.UNDONE:
-        raise Conflict("The files of this upload are gone. Upload them again.")
+        raise Conflict(_("The files of this upload are gone. Upload them again."))
     Upload.objects.filter(pk=row.pk).update(state=Upload.State.CHECKING, run=context.run, finished_at=None)
     row.state = Upload.State.CHECKING
     try:
@@ -78,7 +80,7 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
             if Upload.objects.filter(pk=row.pk, state=Upload.State.DONE).exists():
                 break  # stored by a worker that was believed dead, in an earlier transaction
             if attempt == _ATTEMPTS:
-                raise Conflict("Other uploads keep changing the project. Try again when they are through.")
+                raise Conflict(_("Other uploads keep changing the project. Try again later."))
             context.log("Another upload was stored meanwhile; checking again.")
     except RunCancelled:
         _leave(context, row, Upload.State.CANCELLED.value)
@@ -101,8 +103,12 @@ def _leave(context: RunContext, upload: Upload, state: str) -> None:
 
 def _faulty(count: int, rows: Iterable[Any]) -> BadInput:
     faults = [Fault(f.message, f.field, f.file, f.line) for f in rows]
-    found = "1 fault was found" if count == 1 else f"{count:,} faults were found"
-    return BadInput(f"{found}; nothing was stored. Correct the files and upload them again.", faults=faults)
+    message = ngettext(
+        "%(n)s fault was found; nothing was stored. Correct the files and upload them again.",
+        "%(n)s faults were found; nothing was stored. Correct the files and upload them again.",
+        count,
+    )
+    return BadInput(message % {"n": f"{count:,}"}, faults=faults)
 
 
 def _result(upload: Upload) -> dict[str, Any]:
@@ -133,7 +139,7 @@ class _Import:
     def run(self) -> bool:
         """False if the project has changed between check and promotion, so that the checks must be repeated."""
         seen = service.get_uploads_state(self.project)
-        staging = Staging(service.staging_file(self.upload))
+        staging = Staging(service.get_staging_file(self.upload))
         try:
             self._read(staging)
             counts = self._check(staging)
@@ -155,7 +161,7 @@ class _Import:
             assert name is not None
             path = service.get_upload_folder(self.upload) / file["stored"]
             if not path.exists():
-                raise Conflict(f"The file {file['name']} is gone. Upload it again.")
+                raise Conflict(_("The file %(name)s is gone. Upload it again.", name=file["name"]))
             with path.open("rb") as raw:
                 file["sha256"] = hashlib.file_digest(raw, "sha256").hexdigest()
                 raw.seek(0)
@@ -179,7 +185,7 @@ class _Import:
 
     def _read_dataset(self, plain: Any, index: int, name: str) -> None:
         if self.dataset is not None:
-            self.faults.add(name, None, "", "There is a second dataset.json in this upload. Keep one.")
+            self.faults.add(name, None, "", _("There is a second dataset.json in this upload. Keep one."))
         document = read_document(plain, self.limits)
         self.dataset = check_dataset(document, lambda field, text: self.faults.add(name, None, field, text))
         self.dataset_file = index
@@ -207,7 +213,7 @@ class _Import:
                 batch.append((index, at, FAULTY, *values))
 
         batch: list[tuple[Any, ...]] = []
-        held = 0
+        characters = 0
         try:
             for line, row in read_rows(plain, name.format, limits, report, name.kind, lost):
                 before = faults.count
@@ -216,10 +222,10 @@ class _Import:
                     self._lose(name.kind, label, line)
                 else:
                     batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
-                    held += measure_row(values)
-                if len(batch) >= _BATCH or held >= _HELD:
+                    characters += measure_row(values)
+                if len(batch) >= _BATCH or characters >= _HELD:
                     self._stage(staging, name.kind, batch, raw)
-                    held = 0
+                    characters = 0
         finally:
             self._stage(staging, name.kind, batch, raw)
 
@@ -259,14 +265,14 @@ class _Import:
         import_judgements.corpus(check)
         import_written.references(check)
         import_written.attempts(check)
-        import_found.check(check)
+        import_results.check(check)
         hints = import_names.find_hints(check.project, check.staging)
         Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
-        counts = {table: found for table in KINDS if (found := staging.counts(table))["rows"]}
+        counts = {table: before for table in KINDS if (before := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):
             # Kinds given as options also apply to systems that no file names.
-            found = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
-            counts["systems"] = {**found, "rows": found["rows"] + given, "replaced": found["replaced"] + given}
+            before = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
+            counts["systems"] = {**before, "rows": before["rows"] + given, "replaced": before["replaced"] + given}
         if self.dataset is not None:
             counts["dataset"] = self._check_description(check)
         return counts
@@ -284,7 +290,7 @@ class _Import:
         if changed and taken_in and not check.replace:
             file = check.staging.name(self.dataset_file)
             for name in changed:
-                self.faults.add(file, None, name, other_content(f"The project's {name}"))
+                self.faults.add(file, None, name, explain_other_content(_("The project's %(name)s", name=name)))
         elif "name" in changed:
             was, name = current["name"], self.dataset.fields["name"]
             self.context.log(f"dataset.json gives the project the name “{name}”; it was “{was}”.")
@@ -323,7 +329,7 @@ class _Import:
 
         tick(0)
         try:
-            with service.only_one_promotion(self.project, seen) as still_the_same:
+            with service.lock_promotion(self.project, seen) as still_the_same:
                 if not still_the_same:
                     return False
                 self.context.make_sure()
@@ -333,7 +339,7 @@ class _Import:
                 )
         except IntegrityError as error:
             raise Conflict(
-                "The project was changed while the upload was stored; nothing was. Upload it again."
+                _("The project was changed while the upload was stored; so nothing was stored. Upload it again.")
             ) from error
         service.remove_files(self.upload)
         return True

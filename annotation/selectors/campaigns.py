@@ -14,6 +14,7 @@ from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
 
+from .attributes import read_attributes
 from .data import list_systems
 from .own_campaigns import check_invited
 
@@ -94,18 +95,14 @@ def has_adaptive(project: Project) -> bool:
     return Campaign.objects.filter(project=project, plan__has_key="players").exists()
 
 
-def campaign_plan(campaign: Campaign) -> dict[str, Any]:
+def make_campaign_plan(campaign: Campaign) -> dict[str, Any]:
     """The plan in the form that `read_plan` takes, for the form, the API and copies."""
     aspects = []
     for row in campaign.aspects.select_related("aspect").order_by("position"):
         aspect: dict[str, Any] = {"name": row.aspect.name, "question": row.question}
         if campaign.kind == Campaign.Kind.LIKERT:
-            aspect |= {
-                "low": _shorten(row.low),
-                "high": _shorten(row.high),
-                "step": _shorten(row.step),
-                "labels": row.labels,
-            }
+            scale = read_attributes(row, "low high step").items()
+            aspect |= {name: _shorten(value) for name, value in scale} | {"labels": row.labels}
         aspects.append(aspect)
     checks = campaign.units.exclude(kind=Unit.Kind.NORMAL).select_related(
         "item", "output_a__system", "output_b__system", "reference"
@@ -114,15 +111,8 @@ def campaign_plan(campaign: Campaign) -> dict[str, Any]:
     for unit in checks.order_by("pk"):
         by_kind[unit.kind].append(_describe_check(unit))
     plan: dict[str, Any] = {
-        "slug": campaign.slug,
-        "name": campaign.name,
-        "kind": campaign.kind,
+        **read_attributes(campaign, "slug name kind overlap max_per_annotator lease_minutes seed guidelines"),
         "aspects": aspects,
-        "overlap": campaign.overlap,
-        "max_per_annotator": campaign.max_per_annotator,
-        "lease_minutes": campaign.lease_minutes,
-        "seed": campaign.seed,
-        "guidelines": campaign.guidelines,
         "items": campaign.plan.get("items") or "all",
         "systems": campaign.plan.get("systems", []),
         "steps": campaign.plan.get("steps", "all"),
@@ -152,7 +142,7 @@ def _describe_check(unit: Unit) -> dict[str, Any]:
     return {**row, "expected": unit.expected, "why": unit.why}
 
 
-def plan_choices(*, project: Project) -> dict[str, Any]:
+def list_plan_choices(*, project: Project) -> dict[str, Any]:
     """The choices for a plan: systems with their number of outputs, aspects, and the number of items. Three queries."""
     return {
         "systems": list_systems(project),

@@ -16,7 +16,7 @@ from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
 from evalapp.side_figures import collect_failures, side_figure
 
 from .campaigns_watch import LATEST_FOR_AGREEMENT, get_pseudonyms
-from .judging_sheet import campaign_form
+from .judging_sheet import make_form
 
 if TYPE_CHECKING:
     from evalapp.stats.planning.watching import CampaignJudgements
@@ -33,18 +33,18 @@ FIELDS = (
 )  # fmt: skip
 
 
-def campaign_quality(campaign: Campaign) -> dict[str, Any]:
+def compute_quality(campaign: Campaign) -> dict[str, Any]:
     """The figures of the quality page, cached until the next judgement."""
     last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
     key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}"
-    found = cache.get(key)
-    if found is None:
+    figures = cache.get(key)
+    if figures is None:
         with collect_failures() as failed:
-            found = _quality(campaign)
-        found["failed"] = failed
+            figures = _quality(campaign)
+        figures["failed"] = failed
         if not failed:
-            cache.set(key, found, KEEP_SECONDS)
-    return found
+            cache.set(key, figures, KEEP_SECONDS)
+    return figures
 
 
 def _quality(campaign: Campaign) -> dict[str, Any]:
@@ -53,13 +53,13 @@ def _quality(campaign: Campaign) -> dict[str, Any]:
     capped, rows = len(rows) > LATEST, rows[:LATEST][::-1]
     normal = [row for row in rows if row[6] == Unit.Kind.NORMAL and not row[12] and not row[14]]
     planned = campaign.unit_count * campaign.overlap
-    names = [aspect.name for aspect in campaign_form(campaign).aspects]
+    names = [aspect.name for aspect in make_form(campaign).aspects]
     return {
         "n": len(normal),
         "capped": capped,
         "aspects": [_watch_aspect(campaign, name, normal, rows, planned) for name in names] if normal else [],
         "cost": _cost(campaign, planned),
-        "adaptive": adaptive_state(campaign),
+        "adaptive": get_adaptive_state(campaign),
     }
 
 
@@ -122,12 +122,12 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
         if kind == Unit.Kind.PRACTICE:
             continue
-        said = turn(answer, swapped).get(name)
-        if said is None:
+        given_value = turn(answer, swapped).get(name)
+        if given_value is None:
             continue
         sides[pseudonyms.get(user, "")][answer.get(name)] += 1
         is_control = kind == Unit.Kind.CONTROL
-        plain = said if campaign.kind == Campaign.Kind.LIKERT else points.get(said, 0.5)
+        plain = given_value if campaign.kind == Campaign.Kind.LIKERT else points.get(given_value, 0.5)
         if campaign.kind == Campaign.Kind.PAIRWISE and number % 2:
             plain = 1.0 - plain  # the order of the outputs in a unit is arbitrary, so it cannot be biased
         value.append(np.nan if is_control else float(plain))
@@ -137,12 +137,12 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
         failed.append(None if passed is None else not passed)
         repeat.append(number if repeated else None)
         at.append(when.timestamp())
-    found = rater_reports(
+    raters = rater_reports(
         value, unit, rater, seconds=seconds, at=at if campaign.kind == Campaign.Kind.LIKERT else None,
         control_failed=np.array(failed, dtype=object) if any(row is not None for row in failed) else None,
         repeat_of=np.array(repeat, dtype=object) if any(row is not None for row in repeat) else None,
     )  # fmt: skip
-    reports = [report.as_dict() for report in found]
+    reports = [report.as_dict() for report in raters]
     if campaign.kind != Campaign.Kind.LIKERT:
         for row in reports:
             row["left"], row["right"] = sides[row["rater"]]["a"], sides[row["rater"]]["b"]
@@ -169,7 +169,7 @@ def _cost(campaign: Campaign, planned: int) -> dict[str, Any]:
     }
 
 
-def adaptive_state(campaign: Campaign) -> dict[str, Any] | None:
+def get_adaptive_state(campaign: Campaign) -> dict[str, Any] | None:
     """The state of adaptive pair selection; None for a campaign without a pool of pairs."""
     if not campaign.plan.get("players"):
         return None

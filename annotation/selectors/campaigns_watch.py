@@ -1,5 +1,5 @@
 """Progress of a judging campaign: by annotator and unit, times, flags, control units, sides, agreement so far, and the
-latest judgements. Few queries, none of which reads texts."""
+latest judgements. A few queries that do not read texts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,13 @@ from annotation.models import (
 from evalapp.accounts.models import Membership
 from evalapp.accounts.selectors import former_pseudonyms
 
+from .attributes import read_attributes
+
 #: Times and sides use the latest judgements only; agreement and the quality page use more. So the cost is bounded.
 LATEST = 2_000
 LATEST_FOR_AGREEMENT = 20_000
+#: The relations that describe what was judged.
+_JUDGED = tuple(f"assignment__unit__{name}" for name in ("item", "output_a__system", "output_b__system", "reference"))
 
 
 @dataclass
@@ -76,34 +80,15 @@ class CampaignProgress:
         return self.done / self.slots if self.slots else 0.0
 
     def wire(self) -> dict[str, Any]:
+        names = "units units_complete slots done open lapsed extra median_seconds open_flags agreement"
+        annotator_names = "done skipped open median_seconds last_at controls controls_failed left right"
         return {
+            **read_attributes(self, names),
             "state": self.campaign.state,
-            "units": self.units,
-            "units_complete": self.units_complete,
             "units_by_answers": {str(k): n for k, n in sorted(self.units_by_answers.items())},
-            "slots": self.slots,
-            "done": self.done,
-            "open": self.open,
-            "lapsed": self.lapsed,
-            "extra": self.extra,
             "share": round(self.share, 4),
-            "median_seconds": self.median_seconds,
-            "open_flags": self.open_flags,
-            "agreement": self.agreement,
             "annotators": [
-                {
-                    "rater": row.pseudonym,
-                    "done": row.done,
-                    "skipped": row.skipped,
-                    "open": row.open,
-                    "seconds": round(row.seconds, 1),
-                    "median_seconds": row.median_seconds,
-                    "last_at": row.last_at,
-                    "controls": row.controls,
-                    "controls_failed": row.controls_failed,
-                    "left": row.left,
-                    "right": row.right,
-                }
+                {**read_attributes(row, annotator_names), "rater": row.pseudonym, "seconds": round(row.seconds, 1)}
                 for row in self.annotators
             ],
         }
@@ -113,20 +98,20 @@ def watch_campaign(campaign: Campaign, *, with_figures: bool = True) -> Campaign
     """The figures of the campaign page. Ten queries at any size. Without `with_figures`, agreement and units by answers
     are left out, because their cost grows with the campaign."""
     taken = Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count()
-    held = held_by_annotator(campaign)
-    opened = sum(n for n, _ in held.values())
-    judgements = latest_rows(campaign, LATEST)
+    open_slots = count_open_slots(campaign)
+    opened = sum(n for n, _ in open_slots.values())
+    judgements = read_latest_judgements(campaign, LATEST)
     progress = CampaignProgress(
         campaign=campaign,
         units=campaign.unit_count,
         slots=campaign.unit_count * campaign.overlap,
         done=max(0, taken - opened),
         open=opened,
-        lapsed=sum(lapsed for _, lapsed in held.values()),
+        lapsed=sum(lapsed for _, lapsed in open_slots.values()),
         extra=Judgement.objects.filter(campaign=campaign, extra=True, current=True).count(),
         units_by_answers={},
         units_complete=0,
-        annotators=_annotators(campaign, judgements, held),
+        annotators=_annotators(campaign, judgements, open_slots),
         median_seconds=_median([row[2] for row in judgements if row[2] is not None]),
         open_flags=ItemFlag.objects.filter(campaign=campaign, resolved_at=None).count(),
     )
@@ -139,13 +124,13 @@ def add_figures(progress: CampaignProgress, judgements: list[tuple] | None = Non
     """Add agreement and units by answers. `judgements`: all judgements, if they have been read already."""
     campaign = progress.campaign
     if judgements is None:
-        judgements = latest_rows(campaign, LATEST_FOR_AGREEMENT)
+        judgements = read_latest_judgements(campaign, LATEST_FOR_AGREEMENT)
     progress.units_by_answers = units_by_answers(campaign)
     progress.units_complete = sum(n for k, n in progress.units_by_answers.items() if k >= campaign.overlap)
     progress.agreement = compute_agreement(campaign, judgements)
 
 
-def held_by_annotator(campaign: Campaign) -> dict[int, tuple[int, int]]:
+def count_open_slots(campaign: Campaign) -> dict[int, tuple[int, int]]:
     """Assigned slots by annotator, with the number of those whose lease has expired. Uses the partial index of open
     assignments by member, which requires the state as a literal; the plus stops SQLite from using the index by
     campaign."""
@@ -157,11 +142,11 @@ def held_by_annotator(campaign: Campaign) -> dict[int, tuple[int, int]]:
  AND held.state = 'open' AND held.slot_id IS NOT NULL WHERE member.campaign_id = %s""",
             [connection.ops.adapt_datetimefield_value(now), campaign.pk],
         )
-        found: dict[int, tuple[int, int]] = {}
+        open_slots: dict[int, tuple[int, int]] = {}
         for user, lapsed in cursor.fetchall():
-            n, gone = found.get(user, (0, 0))
-            found[user] = (n + 1, gone + int(lapsed))
-    return found
+            n, gone = open_slots.get(user, (0, 0))
+            open_slots[user] = (n + 1, gone + int(lapsed))
+    return open_slots
 
 
 def units_by_answers(campaign: Campaign) -> dict[int, int]:
@@ -173,12 +158,12 @@ def units_by_answers(campaign: Campaign) -> dict[int, int]:
  WHERE campaign_id = %s AND slot_id IS NOT NULL AND state = 'submitted' GROUP BY unit_id) AS units GROUP BY answers""",
             [campaign.pk],
         )
-        found = dict(cursor.fetchall())
-    without = campaign.unit_count - sum(found.values())
-    return {**found, 0: without} if without > 0 else found
+        counts = dict(cursor.fetchall())
+    without = campaign.unit_count - sum(counts.values())
+    return {**counts, 0: without} if without > 0 else counts
 
 
-def latest_rows(campaign: Campaign, limit: int) -> list[tuple]:
+def read_latest_judgements(campaign: Campaign, limit: int) -> list[tuple]:
     """The latest judgements: annotator, answer, seconds, unit, repeat number, unit kind, passed, swapped, item,
     extra."""
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("-pk")
@@ -202,7 +187,9 @@ def _median(values: list[float]) -> float | None:
     return round(median(values), 1) if values else None
 
 
-def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tuple[int, int]]) -> list[AnnotatorRow]:
+def _annotators(
+    campaign: Campaign, judgements: list[tuple], open_slots: dict[int, tuple[int, int]]
+) -> list[AnnotatorRow]:
     checks = {
         user: (total, failed)
         for user, total, failed in Judgement.objects.filter(
@@ -233,7 +220,7 @@ def _annotators(campaign: Campaign, judgements: list[tuple], held: dict[int, tup
                 pseudonym=names[user],
                 done=member.done,
                 skipped=member.skipped,
-                open=held.get(user, (0, 0))[0],
+                open=open_slots.get(user, (0, 0))[0],
                 seconds=member.seconds,
                 last_at=member.last_at,
                 median_seconds=_median(times[user]),
@@ -251,12 +238,12 @@ def compute_agreement(campaign: Campaign, judgements: list[tuple]) -> list[dict[
     undefined value is None, with the reason in `note`."""
     from evalapp.stats.planning.watching import agreement
 
-    from .judging_sheet import campaign_form
+    from .judging_sheet import make_form
 
     normal = [row for row in judgements if row[5] == Unit.Kind.NORMAL and not row[4] and not row[9]]
     scale: Literal["interval", "nominal"] = "interval" if campaign.kind == Campaign.Kind.LIKERT else "nominal"
-    found: list[dict[str, Any]] = []
-    for aspect in campaign_form(campaign).aspects:
+    estimates: list[dict[str, Any]] = []
+    for aspect in make_form(campaign).aspects:
         units, items, values = [], [], []
         for _user, answer, _seconds, unit, _repeat, _kind, _passed, swapped, item, _extra in normal:
             value = turn(answer, swapped).get(aspect.name)
@@ -265,53 +252,31 @@ def compute_agreement(campaign: Campaign, judgements: list[tuple]) -> list[dict[
                 items.append(item)
                 values.append(value if scale == "interval" else str(value))
         if not units:
-            found.append(
-                {
-                    "aspect": aspect.name,
-                    "alpha": None,
-                    "low": None,
-                    "high": None,
-                    "n": 0,
-                    "note": _("no answers yet"),
-                    "scale": scale,
-                }
-            )
+            empty = {"alpha": None, "low": None, "high": None, "n": 0, "note": _("no answers yet")}
+            estimates.append({"aspect": aspect.name, "scale": scale, **empty})
             continue
         estimate = agreement(campaign.kind, values, units, items)  # type: ignore[arg-type]
-        value = float(estimate.value)
-        found.append(
+        bounds = {"alpha": estimate.value, "low": estimate.low, "high": estimate.high}
+        estimates.append(
             {
                 "aspect": aspect.name,
-                "alpha": None if isnan(value) else round(value, 4),
-                "low": None if isnan(estimate.low) else round(float(estimate.low), 4),
-                "high": None if isnan(estimate.high) else round(float(estimate.high), 4),
+                "scale": scale,
+                **{name: None if isnan(value) else round(float(value), 4) for name, value in bounds.items()},
                 "n": int(estimate.n),
                 "note": estimate.note,
-                "scale": scale,
             }
         )
-    return found
+    return estimates
 
 
-def latest_judgements(campaign: Campaign) -> QuerySet[Judgement]:
+def list_latest_judgements(campaign: Campaign) -> QuerySet[Judgement]:
     """Current versions of answers with what was judged; order by `-pk`."""
-    return Judgement.objects.filter(campaign=campaign, current=True).select_related(
-        "annotator",
-        "assignment__unit__item",
-        "assignment__unit__output_a__system",
-        "assignment__unit__output_b__system",
-        "assignment__unit__reference",
-    )
+    return list_judgements(campaign).filter(current=True).select_related("annotator", *_JUDGED)
 
 
 def list_judgements(campaign: Campaign) -> QuerySet[Judgement]:
     """Every version of every answer; order by `-pk`."""
-    return Judgement.objects.filter(campaign=campaign).select_related(
-        "assignment__unit__item",
-        "assignment__unit__output_a__system",
-        "assignment__unit__output_b__system",
-        "assignment__unit__reference",
-    )
+    return Judgement.objects.filter(campaign=campaign).select_related(*_JUDGED)
 
 
 def list_unit_progress(campaign: Campaign) -> QuerySet[Unit]:

@@ -28,14 +28,14 @@ _COUNTED: dict[str, Any] = {
 }
 
 
-def table_counts(project: Project) -> dict[str, int]:
+def count_tables(project: Project) -> dict[str, int]:
     """The number of rows in each table of the format; systems count if they have rows or were declared."""
     counts = {"systems": System.objects.filter(project=project).count()}
     return counts | {name: model.objects.filter(project=project).count() for name, model in _COUNTED.items()}
 
 
 def count_rows(project: Project) -> int:
-    return sum(table_counts(project).values())
+    return sum(count_tables(project).values())
 
 
 def list_systems(project: Project) -> list[System]:
@@ -47,6 +47,6 @@ def list_systems(project: Project) -> list[System]:
     return list(systems.order_by("order_key"))
 
 
-def system_names(project: Project) -> list[str]:
+def list_system_names(project: Project) -> list[str]:
     """Names of systems in natural order."""
     return list(System.objects.filter(project=project).order_by("order_key").values_list("name", flat=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import QuerySet
+from django.utils.translation import gettext as _
 
 from annotation.models import Comparison, RaterFilter, Rating
 from evalapp.accounts.models import Project
@@ -16,30 +17,31 @@ def list_filters(project: Project, *, active_only: bool = False) -> QuerySet[Rat
 
 def get_filter(project: Project, name: str) -> RaterFilter:
     """The filter with this name, withdrawn or not."""
-    found = RaterFilter.objects.filter(project=project, name=name).first()
-    if found is None:
+    row = RaterFilter.objects.filter(project=project, name=name).first()
+    if row is None:
         known = ", ".join(list_filters(project, active_only=True).values_list("name", flat=True))
-        raise NotThere(f"There is no filter “{name}” in {project.slug}. There are: {known or 'none yet'}.")
-    return found
+        message = _("There is no filter “%(name)s” in %(project)s. Existing filters: %(known)s.")
+        raise NotThere(message % {"name": name, "project": project.slug, "known": known or _("none")})
+    return row
 
 
 def get_active_filter(project: Project, name: str) -> RaterFilter:
     """A filter that tables can use; a withdrawn one is rejected with advice."""
-    found = get_filter(project, name)
-    if not found.is_active:
-        raise Conflict(
-            f"The filter “{name}” was withdrawn on {found.withdrawn_at:%Y-%m-%d}. Take it up again on the agreement "
-            "page, or leave it out."
+    row = get_filter(project, name)
+    if not row.is_active:
+        message = _(
+            "The filter “%(name)s” was withdrawn on %(date)s. Restore it on the agreement page, or do not use it."
         )
-    return found
+        raise Conflict(message % {"name": name, "date": f"{row.withdrawn_at:%Y-%m-%d}"})
+    return row
 
 
-def filter_signature(found: RaterFilter | None) -> str:
+def make_filter_signature(row: RaterFilter | None) -> str:
     """The part of a signature for a filter: its name and a digest of its raters; empty without a filter."""
-    return "" if found is None else f"|filter:{found.name}@{found.digest}"
+    return "" if row is None else f"|filter:{row.name}@{row.digest}"
 
 
-def rater_keys(project: Project) -> list[str]:
+def list_rater_keys(project: Project) -> list[str]:
     """All raters of ratings and comparisons in the project, sorted."""
     from evalapp.stats.agreement.judged import resolve_raters
 

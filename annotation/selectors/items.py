@@ -12,6 +12,7 @@ from django.db.models import Avg, Count, Exists, F, OuterRef, Q, QuerySet, TextF
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.models import Comparison, Item, Output, Rating, Reference
 from annotation.models.data import ORIGINAL
@@ -19,8 +20,8 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.names import natural_key
 
-SCOPES = {"context": "contexts", "output": "outputs", "id": "ids"}
-RATED = {"yes": "judged", "no": "not judged"}
+SCOPES = {"context": gettext_lazy("contexts"), "output": gettext_lazy("outputs"), "id": gettext_lazy("ids")}
+RATED = {"yes": gettext_lazy("judged"), "no": gettext_lazy("not judged")}
 MAX_OUTPUTS = 200
 
 
@@ -52,8 +53,8 @@ def find_items(project: Project, wanted: ItemFilter) -> QuerySet[Item]:
         key, separator, value = wanted.meta.partition("=")
         if not separator or not key.strip():
             raise BadInput(_("Enter a filter on meta as key=value, for example domain=food."))
-        said = Cast(KeyTextTransform(key.strip(), "meta"), TextField())
-        rows = rows.alias(meta_text=said, meta_value=KeyTransform(key.strip(), "meta"))
+        text = Cast(KeyTextTransform(key.strip(), "meta"), TextField())
+        rows = rows.alias(meta_text=text, meta_value=KeyTransform(key.strip(), "meta"))
         is_asked = Q(meta_text=value.strip())
         if value.strip() == "null":  # JSON null is a text in SQLite and NULL in PostgreSQL
             is_asked |= Q(meta_value=None)
@@ -72,8 +73,8 @@ def _search(rows: QuerySet[Item], wanted: ItemFilter) -> QuerySet[Item]:
         return rows.filter(Exists(Output.objects.filter(item=OuterRef("pk"), text__icontains=wanted.q)))
     # Turns are stored as JSON, in which quotes and line breaks are escaped.
     inside = json.dumps(wanted.q, ensure_ascii=False)[1:-1]
-    said = rows.annotate(said=Cast("context", TextField()))
-    return said.filter(Q(said__icontains=inside) | Q(source__icontains=wanted.q))
+    matching = rows.annotate(said=Cast("context", TextField()))
+    return matching.filter(Q(said__icontains=inside) | Q(source__icontains=wanted.q))
 
 
 def count_judgements(items: list[Item]) -> dict[int, dict[str, int]]:
@@ -127,14 +128,14 @@ def get_item(project: Project, pk: int) -> Item:
     return item
 
 
-def look_at(item: Item) -> ItemView:
+def get_item_view(item: Item) -> ItemView:
     """All data of an item, in a fixed number of queries."""
     sets: dict[str, list[Reference]] = defaultdict(list)
     for reference in Reference.objects.filter(item=item).select_related("set").order_by("set__name", "position"):
         sets[reference.set.name].append(reference)
-    found = Output.objects.filter(item=item).select_related("system")
-    rows = list(found.order_by("system__order_key", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
-    more = found.count() - MAX_OUTPUTS if len(rows) > MAX_OUTPUTS else 0
+    outputs = Output.objects.filter(item=item).select_related("system")
+    rows = list(outputs.order_by("system__order_key", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
+    more = outputs.count() - MAX_OUTPUTS if len(rows) > MAX_OUTPUTS else 0
     views = {output.pk: OutputView(output) for output in rows[:MAX_OUTPUTS]}
     aspects: dict[str, tuple[int, int]] = {}
     ratings = Rating.objects.filter(output__in=list(views)).order_by().values_list(
@@ -188,7 +189,7 @@ def _natural(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return aspect, natural_key(a), step_a, natural_key(b), step_b, reference
 
 
-def neighbours(item: Item) -> tuple[int | None, int | None]:
+def find_neighbours(item: Item) -> tuple[int | None, int | None]:
     """The previous and the next item in the order of the list."""
     rows = Item.objects.filter(project_id=item.project_id)
     before = rows.filter(order_key__lt=item.order_key).order_by("-order_key").values_list("pk", flat=True).first()

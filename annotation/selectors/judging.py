@@ -1,4 +1,4 @@
-"""What annotators may read: their campaigns, assignments and answers. Never the name of a system, another person's
+"""Reads for annotators: their campaigns, assignments and answers. Never the name of a system, another person's
 answer or the expected answer of a control unit."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
-from annotation.allocation.answers import shown_expected
+from annotation.allocation.answers import turn_expected
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement
 from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project
@@ -20,7 +20,7 @@ from .judging_sheet import Sheet
 from .own_campaigns import OwnCampaign, check_invited, own_campaigns
 
 
-def my_campaigns(*, user: User) -> list[OwnCampaign[Campaign, CampaignMember]]:
+def list_my_campaigns(*, user: User) -> list[OwnCampaign[Campaign, CampaignMember]]:
     """The opened judging campaigns that `user` may work in, newest first."""
     return own_campaigns(Campaign, CampaignMember, user=user)
 
@@ -39,7 +39,7 @@ def get_own_assignment(*, user: User, public: str) -> Assignment:
     return row
 
 
-def own_history(*, user: User, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
+def list_own_assignments(*, user: User, campaign: Campaign, states: tuple[str, ...] = ()) -> QuerySet[Assignment]:
     """The user's assignments in a campaign with their current answers. Order by `-order_number, -pk` uses an index."""
     current = Judgement.objects.filter(current=True)
     rows = (
@@ -51,8 +51,8 @@ def own_history(*, user: User, campaign: Campaign, states: tuple[str, ...] = ())
     return rows.filter(state__in=states) if states else rows
 
 
-def own_in_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]:
-    """The rows of `own_history` that are shown to be in `state`; all of them if it is empty."""
+def filter_by_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]:
+    """The rows of `list_own_assignments` that are shown to be in `state`; all of them if it is empty."""
     waiting = Q(state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED])
     if state == Assignment.State.OPEN:
         return rows.filter(waiting, lease_until__gt=timezone.now())
@@ -69,9 +69,9 @@ def get_shown_state(state: str, lease_until: datetime) -> str:
     return "open" if lease_until > timezone.now() else "expired"
 
 
-def previous_assignment(*, user: User, campaign: Campaign, before: int | None = None) -> Assignment | None:
+def find_previous_assignment(*, user: User, campaign: Campaign, before: int | None = None) -> Assignment | None:
     """The last answered assignment, or the last one before order number `before`."""
-    rows = own_history(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
+    rows = list_own_assignments(user=user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
     if before is not None:
         rows = rows.filter(order_number__lt=before)
     return rows.order_by("-order_number", "-pk").first()
@@ -87,14 +87,14 @@ def order_texts(row: Assignment) -> list[str]:
 
 
 def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
-    """A row of `own_history` in the form that the API returns."""
+    """A row of `list_own_assignments` in the form that the API returns."""
     judgement = row.current_judgements[0] if row.current_judgements else None  # type: ignore[attr-defined]
     practice = row.unit.kind == "practice"
     feedback = None
     if practice and judgement is not None and row.unit.expected:
-        expected = shown_expected(row.unit.expected, row.side_swapped)
+        expected = turn_expected(row.unit.expected, row.side_swapped)
         feedback = {"passed": judgement.passed, "expected": expected, "why": row.unit.why}
-    found = {
+    result = {
         "id": row.public,
         "campaign": row.campaign_id,
         "number": row.order_number,
@@ -113,5 +113,5 @@ def wire_own(row: Assignment, sheet: Sheet | None = None) -> dict[str, Any]:
         "feedback": feedback,
     }
     if sheet is not None:
-        found |= {"kind": sheet.kind, "form": sheet.shown_form()}
-    return found
+        result |= {"kind": sheet.kind, "form": sheet.shown_form()}
+    return result

@@ -1,4 +1,4 @@
-"""What all assignments of a campaign share: form, options, counts. Cached by process and revision."""
+"""The data that all assignments of a campaign share: form, options, counts. Cached by process and revision."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from annotation.allocation.answers import AspectForm, Form
 from annotation.allocation.plan import OPTIONS, SHOWN_OPTIONS
 from annotation.models import Campaign
 
+from .attributes import read_attributes
+
 
 @dataclass(frozen=True)
 class Sheet:
-    """What all assignments of a campaign share. `form_json` is the form that the browser gets."""
+    """The data that all assignments of a campaign share. `form_json` is the form that the browser gets."""
 
     campaign_id: int
     project_id: int
@@ -48,7 +50,7 @@ class Sheet:
         return json.loads(self.form_json)
 
 
-def campaign_form(campaign: Campaign) -> Form:
+def make_form(campaign: Campaign) -> Form:
     rows = campaign.aspects.select_related("aspect").order_by("position")
     return Form(
         campaign.kind,
@@ -59,29 +61,23 @@ def campaign_form(campaign: Campaign) -> Form:
 
 
 def make_sheet(campaign: Campaign) -> Sheet:
-    form = campaign_form(campaign)
+    form = make_form(campaign)
     options = {**OPTIONS, **campaign.options}
     shown = form.as_dict({name: options[name] for name in SHOWN_OPTIONS})
+    names = (
+        "project_id slug name kind lease_minutes max_per_annotator unit_count practice_count control_count "
+        "rater_suffix seed"
+    )
     return Sheet(
         campaign_id=campaign.pk,
-        project_id=campaign.project_id,
         project_slug=campaign.project.slug,
-        slug=campaign.slug,
-        name=campaign.name,
-        kind=campaign.kind,
         form=form,
         form_json=orjson.dumps(shown),
         options=options,
         aspect_ids=dict(campaign.aspects.values_list("aspect__name", "aspect_id")),
-        lease_minutes=campaign.lease_minutes,
-        max_per_annotator=campaign.max_per_annotator,
-        unit_count=campaign.unit_count,
-        practice_count=campaign.practice_count,
-        control_count=campaign.control_count,
-        rater_suffix=campaign.rater_suffix,
-        seed=campaign.seed,
         n_players=len(campaign.plan.get("players") or ()),
         stamp=str(campaign.created_at),
+        **read_attributes(campaign, names),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from django.db.models import OuterRef, Prefetch, Subquery
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.models import Campaign, CampaignMember, WritingCampaign, WritingMember
 from evalapp.accounts.models import Membership, Project, User
@@ -47,7 +48,7 @@ class OwnCampaign(Generic[C, M]):
 
 
 class NotInvited(NotAllowed):
-    title = "Your invitation does not cover this campaign"
+    title = gettext_lazy("Your invitation does not cover this campaign")
 
     def __init__(self) -> None:
         super().__init__(
@@ -55,7 +56,7 @@ class NotInvited(NotAllowed):
         )
 
 
-def campaign_key(campaign: Campaign | WritingCampaign) -> str:
+def make_campaign_key(campaign: Campaign | WritingCampaign) -> str:
     """The name of a campaign in invitations and memberships."""
     return f"{'judging' if isinstance(campaign, Campaign) else 'writing'}:{campaign.pk}"
 
@@ -63,7 +64,7 @@ def campaign_key(campaign: Campaign | WritingCampaign) -> str:
 def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> None:
     """Raise NotInvited if the annotator was only invited to other campaigns. `project` comes from `get_project`."""
     member = Membership(role=project.role, campaigns=project.invited_to)  # type: ignore[attr-defined]
-    if not member.may_enter(campaign_key(campaign)):
+    if not member.may_enter(make_campaign_key(campaign)):
         raise NotInvited
 
 
@@ -82,5 +83,5 @@ def own_campaigns(campaigns: type[C], members: type[M], *, user: User) -> list[O
     return [
         OwnCampaign(row, row.own_members[0] if row.own_members else None)
         for row in rows
-        if Membership(role=row.my_role, campaigns=row.my_campaigns).may_enter(campaign_key(row))
+        if Membership(role=row.my_role, campaigns=row.my_campaigns).may_enter(make_campaign_key(row))
     ]

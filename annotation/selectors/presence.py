@@ -7,8 +7,8 @@ from evalapp.accounts.models import Project
 
 
 def has_outputs(project: Project) -> bool:
-    found: bool | None = getattr(project, "_has_outputs", None)
-    if found is None:
-        found = Output.objects.filter(project=project).exists()
-        project._has_outputs = found
-    return found
+    value: bool | None = getattr(project, "_has_outputs", None)
+    if value is None:
+        value = Output.objects.filter(project=project).exists()
+        project._has_outputs = value
+    return value

@@ -24,7 +24,7 @@ STEPS = (4, 32)
 Span = tuple[str, str | None]
 
 
-def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: int = 50) -> Page:
+def get_item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: int = 50) -> Page:
     rows = find_items(project, wanted)
     backwards, values = read_cursor(cursor, 1)
     if values and not is_natural_key(str(values[0])):
@@ -38,10 +38,10 @@ def item_page(project: Project, wanted: ItemFilter, *, cursor: str = "", size: i
         return keyset(Item.objects.none(), order=("order_key",), cursor=cursor, size=size)
     for step in (*STEPS, len(spans)):
         near = spans[-step:] if backwards else spans[:step]
-        found = keyset(rows.filter(_within(near)), order=("order_key",), cursor=cursor, size=size)
-        if step >= len(spans) or (found.previous if backwards else found.next):
+        page = keyset(rows.filter(_within(near)), order=("order_key",), cursor=cursor, size=size)
+        if step >= len(spans) or (page.previous if backwards else page.next):
             break
-    return found
+    return page
 
 
 def _spans(project: Project, wanted: ItemFilter, at: str | None, backwards: bool) -> list[Span] | None:

@@ -59,7 +59,7 @@ class StoredDialogue(NamedTuple):
     meta: dict
 
 
-def stated_scales(project: Project) -> dict[int, tuple[float, float]]:
+def read_stated_scales(project: Project) -> dict[int, tuple[float, float]]:
     """The scale that a campaign states, by aspect."""
     asked = CampaignAspect.objects.filter(aspect__project=project, low__isnull=False)
     return {aspect: (low, high) for aspect, low, high in asked.values_list("aspect", "low", "high")}
@@ -73,8 +73,8 @@ def make_meta(aspect: Aspect, stated: Collection[int]) -> dict[str, Any]:
 
 def systems(project: Project, names: Collection[str]) -> dict[str, StoredSystem]:
     rows = System.objects.filter(project=project, name__in=names)
-    found = rows.values_list("name", "id", "kind", "meta", "declared")
-    return {name: StoredSystem(*rest) for name, *rest in found}
+    columns = rows.values_list("name", "id", "kind", "meta", "declared")
+    return {name: StoredSystem(*rest) for name, *rest in columns}
 
 
 def items(project: Project, keys: Collection[str]) -> dict[str, StoredItem]:
@@ -88,15 +88,15 @@ def item_ids(project: Project, keys: Collection[str]) -> dict[str, int]:
     return dict(Item.objects.filter(project=project, key__in=keys).values_list("key", "id"))
 
 
-def original_references(item_ids: Collection[int]) -> dict[int, list[str]]:
-    found: dict[int, list[str]] = defaultdict(list)
+def read_original_references(item_ids: Collection[int]) -> dict[int, list[str]]:
+    texts: dict[int, list[str]] = defaultdict(list)
     rows = Reference.objects.filter(item_id__in=item_ids, set__name=ORIGINAL).order_by("item_id", "position")
     for item, text in rows.values_list("item_id", "text"):
-        found[item].append(text)
-    return found
+        texts[item].append(text)
+    return texts
 
 
-def reference_counts(item_ids: Collection[int]) -> dict[int, int]:
+def count_references(item_ids: Collection[int]) -> dict[int, int]:
     rows = Reference.objects.filter(item_id__in=item_ids, set__name=ORIGINAL).order_by()
     return dict(rows.values_list("item_id").annotate(n=Count("id")))
 
@@ -116,20 +116,20 @@ def outputs(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[
     )
 
 
-def output_keys(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
+def read_output_keys(item_ids: Collection[int], system_ids: Collection[int]) -> Iterator[tuple]:
     """(id, item, system, step) of all steps."""
     return _outputs(item_ids, system_ids).values_list("id", "item_id", "system_id", "step").iterator(2000)
 
 
 def dialogues(project: Project, keys: Collection[str]) -> dict[str, StoredDialogue]:
     rows = Dialogue.objects.filter(project=project, key__in=keys)
-    found = rows.values_list("key", "id", "turns", "speakers", "system__name", "meta")
-    return {key: StoredDialogue(*rest) for key, *rest in found}
+    columns = rows.values_list("key", "id", "turns", "speakers", "system__name", "meta")
+    return {key: StoredDialogue(*rest) for key, *rest in columns}
 
 
 def ratings(outputs: Collection[int], dialogues: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
     """(output, dialogue, aspect, rater) -> (id, value, simulated, meta as text, judgement)."""
-    found = {}
+    ratings_by_key = {}
     for column, ids in (("output_id", outputs), ("dialogue_id", dialogues)):
         if ids:
             rows = Rating.objects.filter(**{f"{column}__in": ids}, rater__in=raters)
@@ -144,8 +144,8 @@ def ratings(outputs: Collection[int], dialogues: Collection[int], raters: Collec
                 as_text("meta"),
                 "judgement",
             ):
-                found[output, dialogue, aspect, rater] = tuple(rest)
-    return found
+                ratings_by_key[output, dialogue, aspect, rater] = tuple(rest)
+    return ratings_by_key
 
 
 def comparisons(outputs: Collection[int], raters: Collection[str]) -> dict[tuple, tuple]:
@@ -165,22 +165,22 @@ def corpus(project: Project) -> Iterator[tuple]:
 
 def judged(output_ids: Collection[int]) -> set[int]:
     """The outputs that have ratings or comparisons."""
-    found = set(Rating.objects.filter(output_id__in=output_ids).values_list("output_id", flat=True).distinct())
+    ids = set(Rating.objects.filter(output_id__in=output_ids).values_list("output_id", flat=True).distinct())
     for a, b in Comparison.objects.filter(Q(output_a_id__in=output_ids) | Q(output_b_id__in=output_ids)).values_list(
         "output_a_id", "output_b_id"
     ):
-        found |= {a, b}
-    return found & set(output_ids)
+        ids |= {a, b}
+    return ids & set(output_ids)
 
 
-def judged_items(item_ids: Collection[int]) -> set[int]:
+def find_judged_items(item_ids: Collection[int]) -> set[int]:
     """The items with judged outputs."""
     rated = Rating.objects.filter(output__item_id__in=item_ids).values_list("output__item_id", flat=True).distinct()
     compared = Comparison.objects.filter(output_a__item_id__in=item_ids).values_list("output_a__item_id", flat=True)
     return set(rated) | set(compared.distinct())
 
 
-def compared_with_references(item_ids: Collection[int]) -> set[int]:
+def find_compared_items(item_ids: Collection[int]) -> set[int]:
     """The items whose references are part of Turing comparisons."""
     rows = Comparison.objects.filter(output_a__item_id__in=item_ids, reference__isnull=False)
     return set(rows.values_list("output_a__item_id", flat=True).distinct())

@@ -25,7 +25,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 
 from .stored import as_text
-from .writing_rows import attempt_row, with_parts, written_row
+from .writing_rows import make_attempt_row, make_written_row, select_parts
 
 
 class StoredSet(NamedTuple):
@@ -86,21 +86,21 @@ def references(project: Project, sets: Collection[int], items: Collection[int]) 
     """References by (set, item, position)."""
     rows = Reference.objects.filter(set__in=sets, item__in=items)
     columns = rows.values_list("set", "item", "position", "id", "text", as_text("meta"))
-    found = {tuple(row[:3]): StoredReference(*row[3:]) for row in columns}
-    by_id = {row.id: row for row in found.values()}
+    references_by_key = {tuple(row[:3]): StoredReference(*row[3:]) for row in columns}
+    by_id = {row.id: row for row in references_by_key.values()}
     for far in WrittenElsewhere.objects.filter(reference__in=list(by_id)):
         by_id[far.reference_id].told, by_id[far.reference_id].told_id = far.told, far.pk  # type: ignore[index]
     pseudonyms = rater_names(project.pk)
     parts = ("campaign", "task", "member", "attempt")
-    for own in WrittenReference.objects.filter(reference__in=list(by_id)).select_related(*parts):
-        row = by_id[own.reference_id]  # type: ignore[index]
-        row.own, row.former = _written(own, pseudonyms), _written(own, {})
-    return found
+    for written in WrittenReference.objects.filter(reference__in=list(by_id)).select_related(*parts):
+        row = by_id[written.reference_id]  # type: ignore[index]
+        row.own, row.former = _written(written, pseudonyms), _written(written, {})
+    return references_by_key
 
 
-def _written(own: WrittenReference, pseudonyms: Mapping[int, str]) -> str:
+def _written(written: WrittenReference, pseudonyms: Mapping[int, str]) -> str:
     """Annotators without a pseudonym are former members."""
-    return encode_ordered(written_row(own, pseudonyms), WRITTEN)
+    return encode_ordered(make_written_row(written, pseudonyms), WRITTEN)
 
 
 def elsewhere(project: Project, submissions: Collection[str]) -> dict[str, Elsewhere]:
@@ -130,9 +130,9 @@ def attempts(
     here = WritingAttempt.objects.filter(campaign__project=project, submission__in=_uuids(submissions))
     rows = {
         str(row.submission): tuple(
-            encode_ordered(attempt_row(row, names), COLUMNS["attempts"]) for names in (pseudonyms, {})
+            encode_ordered(make_attempt_row(row, names), COLUMNS["attempts"]) for names in (pseudonyms, {})
         )
-        for row in with_parts(here)
+        for row in select_parts(here)
     }
     far = AttemptElsewhere.objects.filter(project=project, submission__in=submissions)
     return rows, {submission: (pk, row) for submission, pk, row in far.values_list("submission", "id", "row")}
@@ -151,12 +151,12 @@ def has_any(project: Project) -> bool:
 
 def _uuids(submissions: Collection[str]) -> list[UUID]:
     """Those that have the form of this installation's UUIDs."""
-    found = []
+    uuids = []
     for text in submissions:
         try:
             number = UUID(text)
         except ValueError:
             continue
         if str(number) == text:
-            found.append(number)
-    return found
+            uuids.append(number)
+    return uuids

@@ -28,6 +28,7 @@ from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed, NotThere
 
+from .attributes import read_attributes
 from .own_campaigns import OwnCampaign, check_invited, own_campaigns
 
 NOT_YOURS = gettext_lazy("There is no such task of yours.")
@@ -54,24 +55,16 @@ def list_writing(*, project: Project) -> QuerySet[WritingCampaign]:
 
 def _count_rows(rows: QuerySet[Any]) -> Coalesce:
     """Counted by a subquery for each table: a join would multiply members by references."""
-    own = rows.filter(campaign=OuterRef("pk")).order_by().values("campaign")
-    return Coalesce(Subquery(own.annotate(n=Count("pk")).values("n")), 0)
+    counted = rows.filter(campaign=OuterRef("pk")).order_by().values("campaign")
+    return Coalesce(Subquery(counted.annotate(n=Count("pk")).values("n")), 0)
 
 
-def writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
+def make_writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
     """The plan in the form that `read_writing_plan` takes, for the form, the API and copies."""
     return {
-        "slug": campaign.slug,
-        "name": campaign.name,
-        "kind": campaign.kind,
-        "guidelines": campaign.guidelines,
+        **read_attributes(campaign, "slug name kind guidelines evaluator corpus seed lease_minutes max_per_annotator"),
         "items": campaign.items or "all",
         "start_set": campaign.start_set.name if campaign.start_set else "",
-        "evaluator": campaign.evaluator,
-        "corpus": campaign.corpus,
-        "seed": campaign.seed,
-        "lease_minutes": campaign.lease_minutes,
-        "max_per_annotator": campaign.max_per_annotator,
         "options": {**OPTIONS, **campaign.options},
     }
 
@@ -97,12 +90,12 @@ def list_written(*, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
 # ---- for annotators ---------------------------------------------------------------------------------------
 
 
-def my_writing(*, user: User) -> list[OwnCampaign[WritingCampaign, WritingMember]]:
+def list_my_writing(*, user: User) -> list[OwnCampaign[WritingCampaign, WritingMember]]:
     """The opened writing campaigns that `user` may work in, newest first."""
     return own_campaigns(WritingCampaign, WritingMember, user=user)
 
 
-def get_my_desk_task(*, user: User, public: str) -> WritingTask:
+def get_own_task(*, user: User, public: str) -> WritingTask:
     """A task of the user, if they may still annotate in its project, with campaign, project, item and set."""
     row = (
         WritingTask.objects.select_related("campaign__project", "campaign__start_set", "unit__item", "member__set")
@@ -141,19 +134,19 @@ def is_taken_back() -> Exists:
     return Exists(rows)
 
 
-def closing_attempts(task: WritingTask) -> QuerySet[WritingAttempt]:
+def list_closing_attempts(task: WritingTask) -> QuerySet[WritingAttempt]:
     """The attempts that finished a candidate or an own text, accepted or discarded."""
     return WritingAttempt.objects.filter(~is_taken_back(), task=task, decision__in=CLOSING)
 
 
-def excluded_texts(task: WritingTask) -> tuple[str, ...]:
+def list_excluded_texts(task: WritingTask) -> tuple[str, ...]:
     """Texts that cannot be candidates for the task: references in the set or waiting for confirmation, outputs of the
     item, and candidates that the annotator has finished."""
     waiting = WrittenReference.objects.filter(
         unit=task.unit_id, set=task.member.set_id, state=WrittenReference.State.WAITING
     )
     outputs = Output.objects.filter(item=task.unit.item_id)
-    closed = closing_attempts(task).filter(candidate_text__isnull=False)
+    closed = list_closing_attempts(task).filter(candidate_text__isnull=False)
     return (
         *set_texts(task),
         *waiting.values_list("text", flat=True),
@@ -168,7 +161,7 @@ def list_originals(task: WritingTask) -> tuple[str, ...]:
     return tuple(rows.order_by("position").values_list("text", flat=True))
 
 
-def candidate_texts(task: WritingTask, ids: Collection[str]) -> dict[str, str]:
+def read_candidate_texts(task: WritingTask, ids: Collection[str]) -> dict[str, str]:
     """Texts of the candidates that were offered in this task, by public id; other ids are ignored."""
     rows = WritingCandidate.objects.filter(
         unit=task.unit_id, public__in=[each for each in ids if is_storable(each)][:1000]

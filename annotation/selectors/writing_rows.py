@@ -9,72 +9,59 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from annotation.models import WritingAttempt, WritingCampaign, WrittenReference
+from annotation.models import WritingAttempt, WritingCampaign, WritingMember, WrittenReference
+from annotation.parsers.writer import COLUMNS, WRITTEN
+
+from .attributes import read_attributes
 
 Row = dict[str, Any]
 
 
 def list_attempts(*, campaign: WritingCampaign) -> QuerySet[WritingAttempt]:
-    """Attempts of a campaign, newest first, with the relations that `attempt_row` needs."""
+    """Attempts of a campaign, newest first, with the relations that `make_attempt_row` needs."""
     rows = WritingAttempt.objects.filter(campaign=campaign)
-    return with_parts(rows).order_by("-pk")
+    return select_parts(rows).order_by("-pk")
 
 
-def with_parts(rows: QuerySet[WritingAttempt]) -> QuerySet[WritingAttempt]:
+def select_parts(rows: QuerySet[WritingAttempt]) -> QuerySet[WritingAttempt]:
     return rows.select_related("campaign", "task__unit__item", "member__set")
 
 
-def attempt_row(row: WritingAttempt, pseudonyms: Mapping[int, str]) -> Row:
-    return {
+def make_attempt_row(row: WritingAttempt, pseudonyms: Mapping[int, str]) -> Row:
+    derived = {
         "campaign": row.campaign.slug,
         "item": row.task.unit.item.key,
-        "annotator": pseudonyms.get(row.member.annotator_id, f"former member {row.member.number}"),
+        "annotator": _name(row.member, pseudonyms),
         "arm": row.task.arm,
         "annotator_group": row.member.group,
         "set": row.member.set.name,
-        "number": row.number,
-        "round": row.round,
-        "decision": row.decision,
-        "why": row.why,
         "candidate": row.candidate_text,
         "candidate_source": row.source,
-        "text_before": row.text_before,
-        "text": row.text,
-        "relevant": row.relevant,
-        "edited": row.edited,
-        "counted": row.counted,
-        "unscored": row.unscored,
-        "references_before": row.references_before,
-        "score_before": row.score_before,
-        "score_after": row.score_after,
-        "improved": row.improved,
-        "signature": row.signature,
-        "seconds": row.seconds,
         "submission": str(row.submission),
         "created_at": moment(row.created_at),
     }
+    return {name: derived[name] if name in derived else getattr(row, name) for name in COLUMNS["attempts"]}
 
 
-def written_row(row: WrittenReference, pseudonyms: Mapping[int, str]) -> Row:
+def make_written_row(row: WrittenReference, pseudonyms: Mapping[int, str]) -> Row:
     """The origin of a written reference; its attempt has the same `submission`."""
     attempt = row.attempt
-    return {
+    derived = {
+        **read_attributes(attempt, "signature edited unscored"),
         "campaign": row.campaign.slug,
-        "annotator": pseudonyms.get(row.member.annotator_id, f"former member {row.member.number}"),
+        "annotator": _name(row.member, pseudonyms),
         "arm": row.task.arm,
-        "state": row.state,
-        "gain": row.gain,
-        "score": row.score,
-        "signature": attempt.signature,
         "candidate": attempt.candidate_text,
         "candidate_source": attempt.source,
-        "edited": attempt.edited,
-        "unscored": attempt.unscored,
         "submission": str(attempt.submission),
         "written_at": moment(row.created_at),
         "withdrawn_at": None if row.withdrawn_at is None else moment(row.withdrawn_at),
-        "reason": row.reason,
     }
+    return {name: derived[name] if name in derived else getattr(row, name) for name in WRITTEN}
+
+
+def _name(member: WritingMember, pseudonyms: Mapping[int, str]) -> str:
+    return pseudonyms.get(member.annotator_id, f"former member {member.number}")
 
 
 def moment(value: datetime) -> str:

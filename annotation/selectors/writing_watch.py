@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.db.models import BooleanField, Count, ExpressionWrapper, Q
+from django.utils.translation import gettext as _
 
 from annotation.models import (
     Reference,
@@ -22,6 +23,8 @@ from annotation.models import (
 from annotation.selectors.writing import is_taken_back
 from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project, rater_names
+
+from .attributes import read_attributes
 
 if TYPE_CHECKING:
     from evalapp.stats.core.estimate import Estimate
@@ -91,24 +94,11 @@ class WritingRow:
         return {name: self.share(getattr(self, name)) for name in ("accepted", "edited", "dropped")}
 
     def wire(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "arm": self.arm,
-            "items": self.items,
-            "done": self.done,
-            "skipped": self.skipped,
-            "references": self.references,
-            "attempts": self.attempts,
-            "accepted": self.accepted,
-            "edited": self.edited,
-            "dropped": self.dropped,
-            "taken_back": self.taken_back,
-            "own_texts": self.own_texts,
-            "as_they_are": self.as_they_are,
-            "unscored": self.unscored,
-            "seconds_per_reference": self.seconds_per_reference,
-            "gain": self.gain.as_dict() if self.gain else None,
-        }
+        names = (
+            "name arm items done skipped references attempts accepted edited dropped taken_back own_texts as_they_are "
+            "unscored seconds_per_reference"
+        )
+        return {**read_attributes(self, names), "gain": self.gain.as_dict() if self.gain else None}
 
 
 @dataclass(frozen=True)
@@ -123,7 +113,7 @@ class Point:
     n: int
 
     def wire(self) -> dict[str, Any]:
-        return {"round": self.round, "mean": self.mean, "low": self.low, "high": self.high, "n": self.n}
+        return asdict(self)
 
 
 @dataclass(frozen=True)
@@ -172,12 +162,12 @@ def watch(*, user: User, campaign: WritingCampaign) -> WritingWatch:
     counted = WrittenReference.objects.filter(campaign=campaign).values("member", "task__arm").annotate(
         n=Count("pk", filter=Q(state__in=[WrittenReference.State.SHOWN.value, WrittenReference.State.WAITING.value]))
     )  # fmt: skip
-    found = WritingWatch(campaign)
+    figures = WritingWatch(campaign)
     names = {pk: pseudonyms.get(row.annotator_id, f"former member {row.number}") for pk, row in members.items()}
     for arm in campaign.options["arms"]:
         line = _line(WritingRow(arm, arm=arm), [row for row in rows if row.arm == arm])
         line.references = sum(row["n"] for row in counted if row["task__arm"] == arm)
-        found.arms.append(line)
+        figures.arms.append(line)
     for pk, member in sorted(members.items()):
         line = WritingRow(
             names[pk], arm=member.arm, user_id=member.annotator_id, done=member.done, skipped=member.skipped,
@@ -185,25 +175,25 @@ def watch(*, user: User, campaign: WritingCampaign) -> WritingWatch:
         )  # fmt: skip
         line = _line(line, [row for row in rows if row.member == pk])
         line.references = sum(row["n"] for row in counted if row["member"] == pk)
-        found.people.append(line)
-    found.figures = _figures(campaign, rows, found)
+        figures.people.append(line)
+    figures.figures = _figures(campaign, rows, figures)
     by_rounds = campaign.in_rounds
     for arm, sets in _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), by_rounds).items():
-        found.by_arm[arm] = compute_points(sets)
+        figures.by_arm[arm] = compute_points(sets)
     for pk, sets in _series(rows, lambda row: row.member, lambda row: (row.item, row.member), by_rounds).items():
-        found.by_person[names[pk]] = compute_points(sets)
-    found.comparisons = _comparisons(campaign, rows)
-    return found
+        figures.by_person[names[pk]] = compute_points(sets)
+    figures.comparisons = _comparisons(campaign, rows)
+    return figures
 
 
 def _attempts(campaign: WritingCampaign) -> list[_Row]:
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     has_candidate = ExpressionWrapper(Q(candidate_text__isnull=False), BooleanField())
-    found = rows.annotate(has_candidate=has_candidate, taken_back=is_taken_back()).values_list(
+    values = rows.annotate(has_candidate=has_candidate, taken_back=is_taken_back()).values_list(
         "task__unit__item", "task__arm", "member", "member__set", "round", "decision", "edited", "unscored",
         "score_before", "score_after", "seconds", "has_candidate", "taken_back",
     )  # fmt: skip
-    return [_Row(*row) for row in found.iterator(2000)]
+    return [_Row(*row) for row in values.iterator(2000)]
 
 
 def _line(line: WritingRow, rows: Sequence[_Row]) -> WritingRow:
@@ -221,11 +211,13 @@ def _line(line: WritingRow, rows: Sequence[_Row]) -> WritingRow:
     scored = [
         (row.item, row.after - row.before) for row in accepted if row.before is not None and row.after is not None
     ]
-    line.gain = _mean([value for _, value in scored], [item for item, _ in scored], "no accepted text has both scores")
+    line.gain = _mean(
+        [value for _, value in scored], [item for item, _ in scored], _("no accepted text has both scores")
+    )
     return line
 
 
-def _figures(campaign: WritingCampaign, rows: list[_Row], found: WritingWatch) -> dict[str, Any]:
+def _figures(campaign: WritingCampaign, rows: list[_Row], figures: WritingWatch) -> dict[str, Any]:
     accepted = sum(row.is_accepted for row in rows)
     seconds = sum(row.seconds or 0.0 for row in rows)
     tasks = WritingTask.objects.filter(campaign=campaign).aggregate(
@@ -233,11 +225,11 @@ def _figures(campaign: WritingCampaign, rows: list[_Row], found: WritingWatch) -
         open=Count("pk", filter=Q(state=WritingTask.State.OPEN)),
     )
     return {
-        "people": len(found.people),
+        "people": len(figures.people),
         "items": campaign.unit_count,
         "items_done": tasks["done"],
         "open": tasks["open"],
-        "references": sum(row.references for row in found.people),
+        "references": sum(row.references for row in figures.people),
         "attempts": len(rows),
         "seconds_per_reference": seconds / accepted if accepted else None,
     }
@@ -275,15 +267,15 @@ def _series(
 
 def compute_points(sets: _Sets) -> list[Point]:
     """The mean score over sets at each round, from (item, growth of the score) of each set."""
-    last = max(growth[-1][0] for _, growth in sets)
+    last = max(growth[-1][0] for _item, growth in sets)
     points = []
-    for moment in range(min(growth[0][0] for _, growth in sets), last + 1):
+    for moment in range(min(growth[0][0] for _item, growth in sets), last + 1):
         known = [
             (item, max(place for place in growth if place[0] <= moment)[1])
             for item, growth in sets
             if growth[0][0] <= moment
         ]
-        mean = _mean([value for _, value in known], [item for item, _ in known], "no set has a score")
+        mean = _mean([value for _item, value in known], [item for item, _value in known], _("no set has a score"))
         low, high = (mean.low, mean.high) if mean.has_interval else (None, None)
         points.append(Point(moment, mean.value, low, high, len(known)))
     return points
@@ -302,7 +294,7 @@ class GrownSet:
     added: tuple[tuple[int, str], ...]
 
 
-def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
+def list_grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
     """The references of each item with an attempt in each set, by round. At most five queries."""
     rows = WritingAttempt.objects.filter(campaign=campaign).order_by("pk")
     added: dict[tuple[int, int], list[tuple[int, str]]] = {}
@@ -336,25 +328,25 @@ def grown_sets(*, campaign: WritingCampaign) -> list[GrownSet]:
 def _comparisons(campaign: WritingCampaign, rows: Sequence[_Row]) -> list[ArmComparison]:
     grown = _series(rows, lambda row: row.arm, lambda row: (row.item, row.set), campaign.in_rounds)
     paired = campaign.options["assign"] == "annotator"
-    found = []
+    comparisons = []
     for a, b in combinations([arm for arm in campaign.options["arms"] if arm in grown], 2):
         gains = [_gain_by_item(grown[name]) for name in (a, b)]
         if paired:
             shared = sorted(gains[0].keys() & gains[1].keys())
             values = [gains[0][item] - gains[1][item] for item in shared]
-            difference = _mean(values, shared, "no item has scores in both arms")
+            difference = _mean(values, shared, _("no item has scores in both arms"))
         else:
             difference = _difference(list(gains[0].values()), list(gains[1].values()))
-        found.append(ArmComparison(a, b, difference, paired))
-    return found
+        comparisons.append(ArmComparison(a, b, difference, paired))
+    return comparisons
 
 
 def _gain_by_item(sets: _Sets) -> dict[int, float]:
     """Last minus first score by item; the mean over its sets if annotators have their own."""
-    found: dict[int, list[float]] = defaultdict(list)
+    gains: dict[int, list[float]] = defaultdict(list)
     for item, growth in sets:
-        found[item].append(growth[-1][1] - growth[0][1])
-    return {item: sum(values) / len(values) for item, values in found.items()}
+        gains[item].append(growth[-1][1] - growth[0][1])
+    return {item: sum(values) / len(values) for item, values in gains.items()}
 
 
 def _mean(values: Sequence[float], items: Sequence[int], why: str) -> Estimate:
@@ -382,7 +374,7 @@ def _difference(a: Sequence[float], b: Sequence[float]) -> Estimate:
     from evalapp.stats.resampling.bootstrap import ClusterDraws, with_interval
 
     if not a or not b:
-        return Estimate.undefined("an arm has no item with scores")
+        return Estimate.undefined(_("an arm has no item with scores"))
     means = [
         np.asarray(values) @ ClusterDraws(len(values), 0, stream).take(RESAMPLES) / len(values)
         for stream, values in enumerate((a, b))

@@ -28,7 +28,7 @@ def measure_row(row: Sequence[Any]) -> int:
     return size
 
 
-def batches_by_size(rows: Iterable[_Row], most: int = BATCH) -> Iterator[list[_Row]]:
+def split_by_size(rows: Iterable[_Row], most: int = BATCH) -> Iterator[list[_Row]]:
     """Batches of at most `most` rows, and fewer if their texts are long: a row may have a megabyte."""
     batch: list[_Row] = []
     size = 0
@@ -56,7 +56,7 @@ def insert_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
     places = ", ".join(["%s"] * len(columns))
     statement = f"INSERT INTO {connection.ops.quote_name(table)} ({names}) VALUES ({places})"
     with connection.cursor() as cursor:
-        for batch in batches_by_size(rows):
+        for batch in split_by_size(rows):
             cursor.executemany(statement, batch)
 
 
@@ -69,7 +69,7 @@ def update_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
         index for index, name in enumerate(columns) if model._meta.get_field(name).get_internal_type() == "BooleanField"
     ]
     with connection.cursor() as cursor:
-        for batch in batches_by_size(rows):
+        for batch in split_by_size(rows):
             values = [list(row) for row in batch]
             for row in values:
                 for index in flags:

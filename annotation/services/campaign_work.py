@@ -55,7 +55,7 @@ class CampaignWork(Generic[C, P]):
     read_plan: Callable[[Any], tuple[P | None, list[Problem]]]
     delete_refusal: str | Promise
 
-    # ---- what a kind of work contributes ----------------------------------------------------------------------
+    # ---- implemented by each kind of work ----------------------------------------------------------------------
 
     def current_plan(self, campaign: C) -> dict[str, Any]:
         """The plan of a stored campaign, in the form that `read_plan` takes."""

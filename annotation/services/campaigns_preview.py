@@ -9,12 +9,12 @@ from django.db.models import Exists, F, OuterRef
 from annotation.models import Campaign, Item, Output, Reference
 from annotation.models.data import ORIGINAL
 
-from .campaigns_units import selected_outputs
+from .campaigns_units import select_outputs
 
 
 def preview_assignment(campaign: Campaign, number: int = 0) -> dict[str, Any] | None:
     """The text with this number, in natural order of items and systems; None if there is none."""
-    outputs = selected_outputs(campaign)
+    outputs = select_outputs(campaign)
     items = Item.objects.filter(project=campaign.project_id).filter(Exists(outputs.filter(item=OuterRef("pk"))))
     # The first items have the first outputs, so only their outputs are sorted.
     near = outputs.filter(item__in=items.order_by("order_key").values("pk")[: number + 1]).select_related("item")

@@ -16,7 +16,7 @@ from django.db.models import Count, F, Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 from django.utils.translation import gettext as _
 
-from annotation.allocation.pairs import choose_pairs, side_flips
+from annotation.allocation.pairs import choose_pairs, draw_sides
 from annotation.allocation.plan_reading import ITEM_CHOICES
 from annotation.allocation.streams import SPAN, draw
 from annotation.models import Campaign, Item, Output, Reference, Slot, Unit
@@ -45,7 +45,7 @@ class _Text(NamedTuple):
     output: int
 
 
-def selected_items(campaign: Campaign) -> QuerySet[Item]:
+def select_items(campaign: Campaign) -> QuerySet[Item]:
     """Items of the plan, before sampling."""
     choice = campaign.plan.get("items") or {}
     rows = Item.objects.filter(project_id=campaign.project_id)
@@ -64,7 +64,7 @@ def selected_items(campaign: Campaign) -> QuerySet[Item]:
     return rows
 
 
-def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
+def select_outputs(campaign: Campaign) -> QuerySet[Output]:
     """Outputs of the plan's items and systems."""
     rows = Output.objects.filter(project_id=campaign.project_id)
     systems = Q()
@@ -77,7 +77,7 @@ def selected_outputs(campaign: Campaign) -> QuerySet[Output]:
             systems |= Q(system__name=row["system"], step=row["step"])
     rows = rows.filter(systems)
     if campaign.plan.get("items"):
-        items = selected_items(campaign)
+        items = select_items(campaign)
         sample = campaign.plan["items"].get("sample")
         if sample is not None:
             # Sample among items with outputs; otherwise a sample could be empty.
@@ -109,7 +109,7 @@ def estimate_units(campaign: Campaign) -> Estimate:
 
 
 def _count_rows(campaign: Campaign) -> int:
-    outputs = selected_outputs(campaign)
+    outputs = select_outputs(campaign)
     if campaign.kind == Campaign.Kind.TURING:
         references = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
         outputs = outputs.filter(item__in=references.values("item"))
@@ -140,12 +140,12 @@ def list_players(texts: Iterable[_Text]) -> list[tuple[int, int]]:
 
 
 def _texts(campaign: Campaign) -> list[_Text]:
-    rows = selected_outputs(campaign).order_by("item_id", "system_id", F("step").asc(nulls_first=True), "pk")
-    found = [_Text(*row) for row in rows.values_list("item_id", "system_id", "step", "pk").iterator(BATCH)]
+    rows = select_outputs(campaign).order_by("item_id", "system_id", F("step").asc(nulls_first=True), "pk")
+    texts = [_Text(*row) for row in rows.values_list("item_id", "system_id", "step", "pk").iterator(BATCH)]
     if campaign.plan.get("steps") != "last":
-        return found
+        return texts
     last: dict[tuple[int, int], _Text] = {}
-    for text in found:
+    for text in texts:
         known = last.get((text.item, text.system))
         if known is None or (text.step or 0) >= (known.step or 0):
             last[text.item, text.system] = text
@@ -197,13 +197,13 @@ def _against_references(campaign: Campaign, texts: Sequence[_Text]) -> list[Unit
     references: dict[int, list[int]] = {}
     for item, pk in rows.order_by("item_id", "position").values_list("item_id", "pk").iterator(BATCH):
         references.setdefault(item, []).append(pk)
-    found = []
+    pairs = []
     for text in texts:
         choice = references.get(text.item)
         if choice:
             picked = choice[draw(campaign.seed, "reference", text.output) % len(choice)]
-            found.append(UnitRow(text.item, text.output, None, picked, text.system))
-    return found
+            pairs.append(UnitRow(text.item, text.output, None, picked, text.system))
+    return pairs
 
 
 # ---- writing ----------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[
         done += len(batch)
         progress(done, total)
     ids = list(campaign.units.filter(kind=Unit.Kind.NORMAL).order_by("pk").values_list("pk", flat=True))
-    flips = side_flips([row.group for row in rows], seed=draw(campaign.seed, "sides"))
+    flips = draw_sides([row.group for row in rows], seed=draw(campaign.seed, "sides"))
     rng = random.Random(draw(campaign.seed, "ranks"))
     swaps = campaign.kind != Campaign.Kind.LIKERT
     n_players = len(campaign.plan.get("players") or ())
@@ -267,7 +267,7 @@ def copy_rows(table: str, columns: Sequence[str], rows: Sequence[tuple]) -> None
         cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks})", rows)
 
 
-def no_units() -> BadInput:
+def explain_no_units() -> BadInput:
     return BadInput(
         _("There is nothing to judge: the plan matches no outputs. Upload outputs, or select other items and systems.")
     )

@@ -28,7 +28,7 @@ def request_export(*, project: Project, user: User, **params: Any) -> Run:
 
 def start_export(*, project: Project, user: User, options: ExportOptions) -> Run:
     """Start the run for options that have been read."""
-    title = f"Export of {project.slug} as {options.format}"
+    title = _("Export of %(project)s as %(format)s") % {"project": project.slug, "format": options.format}
     run = enqueue_run(kind="export", project=project, user=user, params=options.as_dict(), title=title)
     audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **options.as_dict())
     return run
@@ -72,7 +72,7 @@ def give_up_export(run: Run) -> None:
     remove_drafts(run.pk)
 
 
-def exported_file(*, run: Run, name: str) -> Path:
+def get_exported_file(*, run: Run, name: str) -> Path:
     """A file of a finished export. `name` must be one that the run has written, so no path can be made up."""
     known = [file["name"] for file in (run.result or {}).get("files", [])] + [(run.result or {}).get("archive")]
     path = get_export_folder(run) / name

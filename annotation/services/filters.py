@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import RaterFilter
-from annotation.selectors.filters import rater_keys
+from annotation.selectors.filters import list_rater_keys
 from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
@@ -29,7 +29,7 @@ def create_filter(*, project: Project, user: User, name: str, raters: Iterable[s
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     try:
         with transaction.atomic():
-            found = RaterFilter.objects.create(
+            row = RaterFilter.objects.create(
                 project=project,
                 name=name,
                 raters=chosen,
@@ -37,14 +37,15 @@ def create_filter(*, project: Project, user: User, name: str, raters: Iterable[s
                 created_by=user if getattr(user, "pk", None) else None,
             )
             audit.record(
-                verb="filter.created", project=project, actor=user, object=name, raters=chosen, reason=found.reason
+                verb="filter.created", project=project, actor=user, object=name, raters=chosen, reason=row.reason
             )
     except IntegrityError as error:
-        raise Conflict(
-            f"There is already a filter “{name}” in this project. A filter's raters never change, so that its name in "
-            "a signature keeps its meaning: choose another name."
-        ) from error
-    return found
+        message = _(
+            "There is already a filter “%(name)s” in this project. The raters of a filter never change, because "
+            "signatures refer to it by name. Choose another name."
+        )
+        raise Conflict(message % {"name": name}) from error
+    return row
 
 
 def _faults(project: Project, name: str, raters: list[str], reason: str) -> list[Fault]:
@@ -61,7 +62,7 @@ def _faults(project: Project, name: str, raters: list[str], reason: str) -> list
         faults.append(Fault(UNSTORABLE, field="reason"))
     if not raters:
         faults.append(Fault(_("Choose at least one rater."), field="raters"))
-    elif unknown := sorted(set(raters) - set(rater_keys(project))):
+    elif unknown := sorted(set(raters) - set(list_rater_keys(project))):
         faults.append(
             Fault(
                 _("There are no judgements by %(names)s in this project.") % {"names": ", ".join(unknown[:5])},
@@ -71,23 +72,23 @@ def _faults(project: Project, name: str, raters: list[str], reason: str) -> list
     return faults
 
 
-def withdraw_filter(*, found: RaterFilter, user: User) -> RaterFilter:
+def withdraw_filter(*, row: RaterFilter, user: User) -> RaterFilter:
     """Withdraw a filter; new tables can no longer use it."""
-    return _set(found, user, withdrawn=True)
+    return _set(row, user, withdrawn=True)
 
 
-def restore_filter(*, found: RaterFilter, user: User) -> RaterFilter:
-    return _set(found, user, withdrawn=False)
+def restore_filter(*, row: RaterFilter, user: User) -> RaterFilter:
+    return _set(row, user, withdrawn=False)
 
 
 @transaction.atomic
-def _set(found: RaterFilter, user: User, *, withdrawn: bool) -> RaterFilter:
-    found = RaterFilter.objects.select_for_update(of=("self",)).select_related("project").get(pk=found.pk)
-    if found.is_active is not withdrawn:
-        return found
-    found.withdrawn_at = timezone.now() if withdrawn else None
-    found.withdrawn_by = user if withdrawn and getattr(user, "pk", None) else None
-    found.save(update_fields=["withdrawn_at", "withdrawn_by"])
+def _set(row: RaterFilter, user: User, *, withdrawn: bool) -> RaterFilter:
+    row = RaterFilter.objects.select_for_update(of=("self",)).select_related("project").get(pk=row.pk)
+    if row.is_active is not withdrawn:
+        return row
+    row.withdrawn_at = timezone.now() if withdrawn else None
+    row.withdrawn_by = user if withdrawn and getattr(user, "pk", None) else None
+    row.save(update_fields=["withdrawn_at", "withdrawn_by"])
     verb = "filter.withdrawn" if withdrawn else "filter.restored"
-    audit.record(verb=verb, project=found.project, actor=user, object=found.name)
-    return found
+    audit.record(verb=verb, project=row.project, actor=user, object=row.name)
+    return row

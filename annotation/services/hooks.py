@@ -38,7 +38,7 @@ def register_dependant(name: str, count: str | Callable[..., int]) -> None:
     _DEPENDANTS[name] = count
 
 
-def dependants(upload: Any) -> list[tuple[str, int]]:
+def count_dependants(upload: Any) -> list[tuple[str, int]]:
     """Return what rests on the upload as (name, count), without zeros."""
     counts = [(name, int(_resolve(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
     return [(name, count) for name, count in counts if count]
@@ -48,7 +48,7 @@ def dependants(upload: Any) -> list[tuple[str, int]]:
 
 _EXPORTED: dict[str, str | Callable[..., Any]] = {}
 #: `UploadChange.table` values that other apps use for their undo: scores of a set, tables.
-FOUND = ("scores", "tables")
+RESULT_TABLES = ("scores", "tables")
 
 
 def register_export(
@@ -68,7 +68,7 @@ def register_export(
         pseudonym used in this export.
     check, store: the phases of an import, called with `import_checks.Check` and `import_store.Promotion`.
     undo: `(*, upload)`, removes what `store` added, before the outputs of the upload are removed, and returns counts
-        by noun. What it needs for that, `store` saves as `UploadChange` under the table names in `FOUND`."""
+        by noun. `store` saves what `undo` needs as `UploadChange` with a table name from `RESULT_TABLES`."""
     _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store, undo=undo)
 
 
@@ -77,25 +77,25 @@ def prepare_export(*, project: Any, tick: Callable[[int, int], None]) -> None:
         _resolve(_EXPORTED["prepare"])(project=project, tick=tick)
 
 
-def exported_rows(*, project: Any) -> Iterable[tuple[str, dict[str, Any]]]:
+def read_exported_rows(*, project: Any) -> Iterable[tuple[str, dict[str, Any]]]:
     return _resolve(_EXPORTED["rows"])(project=project) if _EXPORTED else ()
 
 
-def exported_documents(*, project: Any, raters: Callable[[str], str]) -> dict[str, Any]:
+def make_exported_documents(*, project: Any, raters: Callable[[str], str]) -> dict[str, Any]:
     return _resolve(_EXPORTED["documents"])(project=project, raters=raters) if _EXPORTED else {}
 
 
-def check_found(check: Any) -> None:
+def check_results(check: Any) -> None:
     if _EXPORTED:
         _resolve(_EXPORTED["check"])(check)
 
 
-def store_found(promotion: Any) -> None:
+def store_results(promotion: Any) -> None:
     if _EXPORTED:
         _resolve(_EXPORTED["store"])(promotion)
 
 
-def undo_found(*, upload: Any) -> dict[str, int]:
+def undo_results(*, upload: Any) -> dict[str, int]:
     return _resolve(_EXPORTED["undo"])(upload=upload) if _EXPORTED else {}
 
 
@@ -162,8 +162,8 @@ def find_candidates(
 ) -> Candidates:  # fmt: skip
     if "candidates" not in _WRITING:
         return Candidates(note=_("No corpus is set up here."))
-    found = _resolve(_WRITING["candidates"])
-    return found(project=project, corpus=corpus, item=item, k=k, turns=turns, exclude=exclude, text=text)
+    provider = _resolve(_WRITING["candidates"])
+    return provider(project=project, corpus=corpus, item=item, k=k, turns=turns, exclude=exclude, text=text)
 
 
 def list_corpora(*, project: Any) -> list[tuple[str, str]]:
@@ -175,8 +175,8 @@ def predict_reliability(
 ) -> Reliability:
     if "reliability" not in _WRITING:
         return Reliability((None,) * len(sets), note=_("No evaluator is available here."))
-    found = _resolve(_WRITING["reliability"])
-    return found(project=project, evaluator=evaluator, item=item, sets=sets, timeout=timeout)
+    provider = _resolve(_WRITING["reliability"])
+    return provider(project=project, evaluator=evaluator, item=item, sets=sets, timeout=timeout)
 
 
 def list_reliability_evaluators(*, project: Any) -> list[tuple[str, str]]:

@@ -19,11 +19,11 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, shown_expected, turn
+from annotation.allocation.answers import NOTE_LENGTH, check_answer, is_expected, turn, turn_expected
 from annotation.allocation.mix import MemberCounts, choose_step
 from annotation.allocation.streams import coin, draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import Assignment, Campaign, Unit
+from annotation.models import Assignment, Campaign, CampaignMember, Unit
 from annotation.selectors.judging_sheet import Sheet, get_sheet
 from annotation.selectors.own_campaigns import NotInvited, check_invited
 from evalapp.accounts.models import User
@@ -52,7 +52,7 @@ WHY_TEXT: dict[str, str | Promise] = {
 
 
 class CampaignNotOpen(Conflict):
-    code, title = "campaign-not-open", "The campaign is not open"
+    code, title = "campaign-not-open", gettext_lazy("The campaign is not open")
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Progress:
         }
 
 
-def make_progress(who: MemberContext, sheet: Sheet) -> Progress:
+def make_progress(who: MemberContext | CampaignMember, sheet: Sheet) -> Progress:
     goal = max(sheet.goal, who.done)
     return Progress(who.done, goal, who.skipped, who.seconds, who.practised, sheet.practice_count)
 
@@ -114,7 +114,7 @@ def wire_assignment(shown: AssignmentView, sheet: Sheet, progress: Progress) -> 
 # ---- handing out ------------------------------------------------------------------------------------------
 
 
-def next_assignment(*, user: User, campaign_id: int, ahead: bool = False) -> NextAssignment:
+def get_next_assignment(*, user: User, campaign_id: int, ahead: bool = False) -> NextAssignment:
     """The oldest open assignment of the annotator, or a new one; with `ahead`, the one after it."""
     if campaign_id >= 2**63:
         raise NotThere(_("There is no such campaign that you can see."))
@@ -168,15 +168,15 @@ def check_right(user: User, who: MemberContext, sheet: Sheet) -> None:
 
 
 def hand_out(
-    cursor: Any, who: MemberContext, sheet: Sheet, held: list[AssignmentView], *, ahead: bool, now: datetime
+    cursor: Any, who: MemberContext, sheet: Sheet, assignments: list[AssignmentView], *, ahead: bool, now: datetime
 ) -> tuple[AssignmentView | None, Why]:
     """An open assignment or a new one. The caller holds the lock of the member."""
-    place = 1 if ahead and held else 0
-    if len(held) > place:
-        return held[place], ""
+    place = 1 if ahead and assignments else 0
+    if len(assignments) > place:
+        return assignments[place], ""
     if who.campaign_state != Campaign.State.OPEN:
         return None, who.campaign_state  # type: ignore[return-value]
-    waiting = sum(not row.is_practice for row in held)
+    waiting = sum(not row.is_practice for row in assignments)
     if sheet.max_per_annotator and who.done + waiting >= sheet.max_per_annotator:
         return None, "limit"
     new = _new_assignment(cursor, who, sheet, now)
@@ -232,19 +232,19 @@ def _new_assignment(cursor: Any, who: MemberContext, sheet: Sheet, now: datetime
 
 def _choose_extra_unit(who: MemberContext, sheet: Sheet, step: str, order: int) -> int | None:
     """A practice or control unit that is new to the annotator, or one that they judge again; these have no slots."""
-    own = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
-    held = own.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
+    mine = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
+    finished = mine.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
     if step == "repeat":
-        old = own.filter(
+        old = mine.filter(
             state=Assignment.State.SUBMITTED,
             repeat_number=0,
             unit__kind=Unit.Kind.NORMAL,
             slot__isnull=False,  # a late answer does not count, so a repeat could not be compared with it
             order_number__lte=order - sheet.options["repeat_gap"],
-        ).exclude(unit__in=held.filter(repeat_number=1).values("unit"))
+        ).exclude(unit__in=finished.filter(repeat_number=1).values("unit"))
         ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])
         return ids[draw(who.seed, "again", order) % len(ids)] if ids else None
-    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=held.values("unit"))
+    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=finished.values("unit"))
     ids = list(units.order_by("pk").values_list("pk", flat=True))
     if not ids:
         return None
@@ -349,23 +349,23 @@ def submit_answer(
     try:
         with transaction.atomic(), connection.cursor() as cursor:
             now = timezone.now()
-            held = lock_assignment(cursor, public, user.pk)
-            if held is None or campaign_id not in (None, held.who.campaign_id):
+            assignment = lock_assignment(cursor, public, user.pk)
+            if assignment is None or campaign_id not in (None, assignment.who.campaign_id):
                 raise NotThere(_("There is no such assignment of yours."))
-            sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
-            check_right(user, held.who, sheet)
-            checked = check_submission(held, sheet, submission, answer, note, seconds, replaces, now)
-            return _store(cursor, held, sheet, checked, then, now)
+            sheet = get_sheet(assignment.who.campaign_id, assignment.who.stamp, assignment.who.revision)
+            check_right(user, assignment.who, sheet)
+            checked = check_submission(assignment, sheet, submission, answer, note, seconds, replaces, now)
+            return _store(cursor, assignment, sheet, checked, then, now)
     except IntegrityError as error:
         # The submission id is already in use: a concurrent request, or an id used for something else.
-        conflict = judging_later.submission_conflict(submission, user, answer, note)
+        conflict = judging_later.find_submission_conflict(submission, user, answer, note)
         if conflict is None:
             raise
         raise conflict from error
 
 
 def check_submission(
-    held: LockedAssignment, sheet: Sheet, submission: UUID, answer: Any, note: str, seconds: float | None,
+    assignment: LockedAssignment, sheet: Sheet, submission: UUID, answer: Any, note: str, seconds: float | None,
     replaces: int | None, now: datetime,
 ) -> Answer:  # fmt: skip
     shown, problems = check_answer(sheet.form, answer)
@@ -377,10 +377,10 @@ def check_submission(
         faults = [Fault(message, field=where) for where, message in problems]
         several = _("The answer has %(n)d errors.") % {"n": len(faults)}
         raise BadInput(faults[0].message if len(faults) == 1 else several, faults=faults)
-    plain = turn(shown, held.swapped)
-    body = [held.public, shown, note, replaces or 0]
+    plain = turn(shown, assignment.swapped)
+    body = [assignment.public, shown, note, replaces or 0]
     if seconds is None:
-        seconds = (now - judging_rows.parse_moment(held.opened_at)).total_seconds()
+        seconds = (now - judging_rows.parse_moment(assignment.opened_at)).total_seconds()
     return Answer(
         submission=submission.hex,
         shown=shown,
@@ -389,25 +389,32 @@ def check_submission(
         note=note,
         seconds=min(max(float(seconds), 0.0), LONGEST),
         replaces=replaces or None,
-        passed=is_expected(sheet.kind, held.expected, plain) if held.expected else None,
+        passed=is_expected(sheet.kind, assignment.expected, plain) if assignment.expected else None,
     )
 
 
-def _store(cursor: Any, held: LockedAssignment, sheet: Sheet, answer: Answer, then: Then, now: datetime) -> Submitted:
-    who, version, extra, moment, repeated = held.who, held.version + 1, False, now, False
-    has_place = held.slot_id is not None or not held.needs_slot
-    if held.state == "open" and has_place and not answer.replaces and judging_rows.take_answer(cursor, held, now):
+def _store(
+    cursor: Any, assignment: LockedAssignment, sheet: Sheet, answer: Answer, then: Then, now: datetime
+) -> Submitted:
+    who, version, extra, moment, repeated = assignment.who, assignment.version + 1, False, now, False
+    has_place = assignment.slot_id is not None or not assignment.needs_slot
+    if (
+        assignment.state == "open"
+        and has_place
+        and not answer.replaces
+        and judging_rows.take_answer(cursor, assignment, now)
+    ):
         statements = [
-            judging_rows.insert_judgement(held, answer, version, now),
-            *judging_later.results(held, sheet, answer),
-            judging_rows.count_done(held, answer.seconds, now),
+            judging_rows.insert_judgement(assignment, answer, version, now),
+            *judging_later.make_results(assignment, sheet, answer),
+            judging_rows.count_done(assignment, answer.seconds, now),
         ]
         if then:
             statements.append(judging_rows.select_open(who.campaign_id, who.user_id))
         judging_rows.run_batch(cursor, statements)
-        judging_later.note_done(held, answer)
+        judging_later.note_done(assignment, answer)
     else:
-        version, extra, moment, repeated = judging_later.store_other(cursor, held, sheet, answer, now)
+        version, extra, moment, repeated = judging_later.store_other(cursor, assignment, sheet, answer, now)
         if then:
             judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
     shown: AssignmentView | None = None
@@ -417,21 +424,25 @@ def _store(cursor: Any, held: LockedAssignment, sheet: Sheet, answer: Answer, th
             cursor, who, sheet, judging_rows.fetch_assignments(cursor), ahead=then == "ahead", now=now
         )
     return Submitted(
-        public=held.public,
+        public=assignment.public,
         version=version,
         extra=extra,
         created_at=moment,
         sheet=sheet,
         progress=make_progress(who, sheet),
-        feedback=make_feedback(held, answer),
+        feedback=make_feedback(assignment, answer),
         next=shown,
         why=why,
         repeated=repeated,
     )
 
 
-def make_feedback(held: LockedAssignment, answer: Answer) -> dict[str, Any] | None:
+def make_feedback(assignment: LockedAssignment, answer: Answer) -> dict[str, Any] | None:
     """The expected answer of a practice unit with its reason; None for other units."""
-    if held.unit_kind != "practice" or not isinstance(held.expected, Mapping):
+    if assignment.unit_kind != "practice" or not isinstance(assignment.expected, Mapping):
         return None
-    return {"passed": answer.passed, "expected": shown_expected(held.expected, held.swapped), "why": held.why}
+    return {
+        "passed": answer.passed,
+        "expected": turn_expected(assignment.expected, assignment.swapped),
+        "why": assignment.why,
+    }

@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Assignment, Campaign, CampaignMember, ItemFlag, WritingFlag
@@ -31,7 +32,7 @@ Flag = TypeVar("Flag", ItemFlag, WritingFlag)
 
 
 class StaleDraft(Conflict):
-    code, title = "stale-draft", "The draft was changed in another window"
+    code, title = "stale-draft", gettext_lazy("The draft was changed in another window")
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,23 @@ def save_draft(*, user: User, public: str, version: int, draft: Any) -> Draft:
     # An annotator's calls are serialized: a concurrent draft and answer would each take a slot for the assignment, and
     # one of them would be lost.
     with transaction.atomic(), connection.cursor() as cursor:
-        held = lock_assignment(cursor, public, user.pk)
-        if held is None:
+        assignment = lock_assignment(cursor, public, user.pk)
+        if assignment is None:
             raise NotThere(_("There is no such assignment of yours."))
-        sheet = get_sheet(held.who.campaign_id, held.who.stamp, held.who.revision)
-        check_right(user, held.who, sheet)
-        if held.who.campaign_state == Campaign.State.CLOSED and held.state == Assignment.State.SUBMITTED:
+        sheet = get_sheet(assignment.who.campaign_id, assignment.who.stamp, assignment.who.revision)
+        check_right(user, assignment.who, sheet)
+        if assignment.who.campaign_state == Campaign.State.CLOSED and assignment.state == Assignment.State.SUBMITTED:
             raise Conflict(_("The campaign is closed, so answers can no longer be changed."))
         lease_until = now + timedelta(minutes=sheet.lease_minutes)
         # A version beyond the column's range follows no stored one.
-        state = judging_rows.keep_draft(cursor, held, version, text, now, lease_until) if version < 2**31 - 1 else None
+        state = (
+            judging_rows.keep_draft(cursor, assignment, version, text, now, lease_until)
+            if version < 2**31 - 1
+            else None
+        )
         if state is not None:
-            return Draft(version + 1, now, lease_until, _holds(cursor, held, state, lease_until))
-    row = Assignment.objects.get(pk=held.id)
+            return Draft(version + 1, now, lease_until, _holds(cursor, assignment, state, lease_until))
+    row = Assignment.objects.get(pk=assignment.id)
     if row.draft_version == version + 1 and row.draft == draft and row.draft_saved_at:
         # The same call again, because its response was lost.
         return Draft(row.draft_version, row.draft_saved_at, row.lease_until, row.state == Assignment.State.OPEN)
@@ -99,13 +104,13 @@ def check_storable(name: str, value: Any) -> None:
         raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field=name)])
 
 
-def _holds(cursor: Any, held: LockedAssignment, state: str, lease_until: datetime) -> bool:
+def _holds(cursor: Any, assignment: LockedAssignment, state: str, lease_until: datetime) -> bool:
     """Whether the answer would count. An expired assignment is reopened, with a slot if its unit has a free one."""
     if state != Assignment.State.EXPIRED:
         return state in {Assignment.State.OPEN, Assignment.State.SUBMITTED}
-    slot = take_free_slot(cursor, held.unit_id) if held.needs_slot else None
-    Assignment.objects.filter(pk=held.id).update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
-    return slot is not None or not held.needs_slot
+    slot = take_free_slot(cursor, assignment.unit_id) if assignment.needs_slot else None
+    Assignment.objects.filter(pk=assignment.id).update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
+    return slot is not None or not assignment.needs_slot
 
 
 def skip_assignment(*, user: User, public: str, reason: str = "", then: Then = "") -> NextAssignment:
@@ -113,15 +118,15 @@ def skip_assignment(*, user: User, public: str, reason: str = "", then: Then = "
     check_storable("reason", reason)
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
-        held = lock_assignment(cursor, public, user.pk)
-        if held is None:
+        assignment = lock_assignment(cursor, public, user.pk)
+        if assignment is None:
             raise NotThere(_("There is no such assignment of yours."))
-        who = held.who
+        who = assignment.who
         sheet = get_sheet(who.campaign_id, who.stamp, who.revision)
         check_right(user, who, sheet)
         if not sheet.options["allow_skip"]:
             raise NotAllowed(_("This campaign does not allow skipping."))
-        row = Assignment.objects.select_for_update(of=("self",)).get(pk=held.id)
+        row = Assignment.objects.select_for_update(of=("self",)).get(pk=assignment.id)
         if row.state == Assignment.State.SUBMITTED:
             raise Conflict(_("You have already answered this. Change the answer instead of skipping."))
         if row.state != Assignment.State.SKIPPED:

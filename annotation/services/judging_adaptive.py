@@ -150,7 +150,7 @@ def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tup
     rng = np.random.default_rng([draw(who.seed, "pair", order)])
     state, counted = get_state(sheet), False
     busy: set[int] = set()
-    while found := state.choose(cursor, sheet, rng, busy):
+    while choice := state.choose(cursor, sheet, rng, busy):
         if not counted:
             # Until the commit, others who start a unit wait here, so the planned number is never exceeded.
             judging_rows.run(
@@ -162,9 +162,9 @@ def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tup
             counted = cursor.rowcount == 1
             if not counted:
                 return None
-        a, b = min(found.a, found.b), max(found.a, found.b)
+        a, b = min(choice.a, choice.b), max(choice.a, choice.b)
         pair = a * state.n_players + b
-        claim = _claim(cursor, who.campaign_id, pair, found.propensity)
+        claim = _claim(cursor, who.campaign_id, pair, choice.propensity)
         if claim is not None:
             return claim
         # Units that others have locked return to the pool if their transaction fails.

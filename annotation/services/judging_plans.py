@@ -1,4 +1,4 @@
-"""What judging contributes to the life cycle of campaigns: aspects, practice and control units, and opening."""
+"""The part of judging in the life cycle of campaigns: aspects, practice and control units, and opening."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from annotation.models import (
     Unit,
 )
 from annotation.models.data import OBSERVED, ORIGINAL, STATED
-from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.campaigns import make_campaign_plan
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 
 from .campaign_work import CampaignWork, reject_plan
-from .campaigns_units import HERE_AT_MOST, choose_units, estimate_units, no_units, write_units
+from .campaigns_units import HERE_AT_MOST, choose_units, estimate_units, explain_no_units, write_units
 
 #: First key of the advisory lock of opening a campaign; the second is the number of the project.
 OPENING = 0x6F70656E
@@ -48,7 +48,7 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
     delete_refusal = gettext_lazy("The campaign has judgements, so it cannot be deleted. Close it instead.")
 
     def current_plan(self, campaign: Campaign) -> dict[str, Any]:
-        return campaign_plan(campaign)
+        return make_campaign_plan(campaign)
 
     def own_columns(self, project: Project, plan: Plan) -> dict[str, Any]:
         return {"overlap": plan.overlap, "plan": plan.selection.as_dict()}
@@ -94,7 +94,7 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
         self.check_draft(campaign)
         rows = estimate_units(campaign).rows
         if not rows:
-            raise no_units()
+            raise explain_no_units()
         if here or rows <= HERE_AT_MOST:
             return make_units(campaign_id=campaign.pk, user=user)
         run = enqueue_run(
@@ -102,7 +102,7 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
             project=campaign.project,
             user=user,
             params={"campaign": campaign.pk},
-            title=f"Open {campaign.name}",
+            title=_("Open %(campaign)s") % {"campaign": campaign.name},
             send=send,
         )
         Campaign.objects.filter(pk=campaign.pk).update(opening=run)
@@ -200,8 +200,8 @@ def _make_checks(campaign: Campaign, checks: Sequence[Check], kind: str, where: 
             continue
         first = _find_output(outputs, item, check.system, check.step)
         second = _find_output(outputs, item, check.system_b, check.step_b) if check.system_b else None
-        for name, found, wanted in (("system", first, check.system), ("system_b", second, check.system_b)):
-            if wanted and found is None:
+        for name, output, wanted in (("system", first, check.system), ("system_b", second, check.system_b)):
+            if wanted and output is None:
                 message = _("“%(system)s” has no output for item “%(item)s”.")
                 problems.append((f"{place}.{name}", message % {"system": wanted, "item": check.item}))
         reference = None
@@ -244,7 +244,7 @@ def make_units(
             return campaign
         rows = choose_units(campaign)
         if not rows:
-            raise no_units()
+            raise explain_no_units()
         write_units(campaign, rows, progress)
         kinds = campaign.units.exclude(kind=Unit.Kind.NORMAL)
         wanted = campaign.plan.get("pairs") if campaign.plan.get("players") else None

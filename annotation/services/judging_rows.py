@@ -194,9 +194,9 @@ def lock_assignment(cursor: Any, public: str, user_id: int) -> LockedAssignment 
     row = cursor.fetchone()
     if row is None:
         return None
-    held = LockedAssignment(*row[:17], who=MemberContext(*row[17:], user_id=user_id))
-    held.swapped, held.expected = bool(held.swapped), loads(held.expected)
-    return held
+    assignment = LockedAssignment(*row[:17], who=MemberContext(*row[17:], user_id=user_id))
+    assignment.swapped, assignment.expected = bool(assignment.swapped), loads(assignment.expected)
+    return assignment
 
 
 # ---- assigning units ---------------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def count_given(who: MemberContext, practice: bool) -> Statement:
 
 
 def keep_draft(
-    cursor: Any, held: LockedAssignment, version: int, draft_json: str, now: datetime, lease_until: datetime
+    cursor: Any, assignment: LockedAssignment, version: int, draft_json: str, now: datetime, lease_until: datetime
 ) -> str | None:
     """Save a draft if its version is still `version`, and renew the lease of an unanswered assignment. Returns the
     assignment's state, or None if another request saved the draft first."""
@@ -346,7 +346,7 @@ def keep_draft(
         """UPDATE annotation_assignment SET draft = %s, draft_version = draft_version + 1, draft_saved_at = %s,
  lease_until = CASE WHEN state IN ('open', 'expired') THEN %s ELSE lease_until END WHERE id = %s AND draft_version = %s
  RETURNING state""",
-        [draft_json, now, lease_until, held.id, version],
+        [draft_json, now, lease_until, assignment.id, version],
     )
     row = cursor.fetchone()
     return row[0] if row else None
@@ -355,13 +355,13 @@ def keep_draft(
 # ---- answering --------------------------------------------------------------------------------------------
 
 
-def take_answer(cursor: Any, held: LockedAssignment, now: datetime) -> bool:
+def take_answer(cursor: Any, assignment: LockedAssignment, now: datetime) -> bool:
     """Mark an open assignment as submitted. Returns False if it is no longer open."""
     run(
         cursor,
         """UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
  WHERE id = %s AND state = 'open'""",
-        [now, held.id],
+        [now, assignment.id],
     )
     return cursor.rowcount == 1
 
@@ -381,37 +381,37 @@ class Answer:
     extra: bool = False
 
 
-def insert_judgement(held: LockedAssignment, answer: Answer, version: int, now: datetime) -> Statement:
+def insert_judgement(assignment: LockedAssignment, answer: Answer, version: int, now: datetime) -> Statement:
     sql = """INSERT INTO annotation_judgement (campaign_id, assignment_id, annotator_id, version, current, submission,
  replaces, answer, body_hash, note, seconds, extra, passed, created_at)
  VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"""
     values = [
-        held.who.campaign_id, held.id, held.who.user_id, version, True, answer.submission, answer.replaces,
-        orjson.dumps(answer.shown).decode(), answer.body_hash, answer.note, answer.seconds, answer.extra,
-        answer.passed, now,
+        assignment.who.campaign_id, assignment.id, assignment.who.user_id, version, True, answer.submission,
+        answer.replaces, orjson.dumps(answer.shown).decode(), answer.body_hash, answer.note, answer.seconds,
+        answer.extra, answer.passed, now,
     ]  # fmt: skip
     return sql, values
 
 
-def count_done(held: LockedAssignment, seconds: float | None, now: datetime) -> Statement:
-    done = 0 if held.unit_kind == "practice" else 1
+def count_done(assignment: LockedAssignment, seconds: float | None, now: datetime) -> Statement:
+    done = 0 if assignment.unit_kind == "practice" else 1
     sql = "UPDATE annotation_campaignmember SET done = done + %s, seconds = seconds + %s, last_at = %s WHERE id = %s"
-    return sql, [done, (seconds or 0.0) * done, now, held.who.member_id]
+    return sql, [done, (seconds or 0.0) * done, now, assignment.who.member_id]
 
 
 _JUDGEMENT = "(SELECT id FROM annotation_judgement WHERE submission = %s)"
 
 
 def upsert_results(
-    held: LockedAssignment, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
+    assignment: LockedAssignment, answer: Answer, *, project_id: int, kind: str, aspect_ids: dict[str, int], rater: str
 ) -> list[Statement]:
     """Return statements that store the answer as ratings or comparisons. Uploaded rows of the same rater stay."""
-    if held.unit_kind == "control" and not answer.extra:
-        return _no_results(held, answer, kind, aspect_ids, rater)
-    if held.unit_kind != "normal" or answer.extra:
+    if assignment.unit_kind == "control" and not answer.extra:
+        return _no_results(assignment, answer, kind, aspect_ids, rater)
+    if assignment.unit_kind != "normal" or answer.extra:
         return []
-    if held.repeat_number:
-        rater = f"{rater}#{held.repeat_number + 1}"
+    if assignment.repeat_number:
+        rater = f"{rater}#{assignment.repeat_number + 1}"
     if kind == "likert":
         place = f"(%s, %s, NULL, %s, %s, %s, %s, '{{}}', {_JUDGEMENT}, NULL)"
         sql = (
@@ -421,13 +421,13 @@ def upsert_results(
             " value = excluded.value, judgement = excluded.judgement WHERE annotation_rating.judgement IS NOT NULL"
         )
         rows = [
-            (project_id, held.output_a, aspect_ids[name], rater, value, False, answer.submission)
+            (project_id, assignment.output_a, aspect_ids[name], rater, value, False, answer.submission)
             for name, value in answer.plain.items()
         ]
         return [(sql, [value for row in rows for value in row])]
-    column = "output_b_id" if held.reference is None else "reference"
-    details: dict[str, Any] = {} if held.propensity is None else {"propensity": held.propensity}
-    if held.swapped and held.reference is None:
+    column = "output_b_id" if assignment.reference is None else "reference"
+    details: dict[str, Any] = {} if assignment.propensity is None else {"propensity": assignment.propensity}
+    if assignment.swapped and assignment.reference is None:
         # The verdict refers to the sides of the unit; position bias is computed from the sides of the page.
         details["swapped"] = True
     meta = orjson.dumps(details).decode()
@@ -441,8 +441,8 @@ def upsert_results(
         (
             sql,
             [
-                project_id, held.output_a, held.output_b, held.reference, aspect_ids[name], rater, value, False, meta,
-                answer.submission,
+                project_id, assignment.output_a, assignment.output_b, assignment.reference, aspect_ids[name],
+                rater, value, False, meta, answer.submission,
             ],
         )
         for name, value in answer.plain.items()
@@ -450,7 +450,7 @@ def upsert_results(
 
 
 def _no_results(
-    held: LockedAssignment, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str
+    assignment: LockedAssignment, answer: Answer, kind: str, aspect_ids: dict[str, int], rater: str
 ) -> list[Statement]:
     """Answers to control items are not stored as ratings. Execute as many statements as for other units, without
     effect, so that the response time does not reveal a control item."""
@@ -460,4 +460,4 @@ def _no_results(
         f" AND judgement = {_JUDGEMENT}"
     )
     names = list(answer.plain)[:1] if kind == "likert" else list(answer.plain)
-    return [(sql, [held.output_a, aspect_ids[name], rater, answer.submission]) for name in names]
+    return [(sql, [assignment.output_a, aspect_ids[name], rater, answer.submission]) for name in names]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from django.db import transaction
 from django.db.models import Q
+from django.utils.translation import gettext as _
 
 from annotation.models import (
     Assignment,
@@ -33,16 +34,16 @@ def own_parts(*, user: User) -> list[OwnData]:
     written = WrittenReference.objects.filter(member__annotator=user).order_by("pk")
     item_flags = WritingFlag.objects.filter(task__member__annotator=user).order_by("pk")
     return [
-        OwnData("judgements", "Your answers in all versions, with notes and times in seconds.", list(judged.values(
+        OwnData("judgements", _("Your answers in all versions, with notes and times in seconds."), list(judged.values(
             "campaign__name", "assignment__public", "version", "current", "answer", "note", "seconds", "created_at"))),
-        OwnData("drafts", "Answers that you began.", list(drafts.values("campaign__name", "public", "draft"))),
-        OwnData("flags", "What you said was wrong with a text.", list(flags.values(
+        OwnData("drafts", _("Answers that you started."), list(drafts.values("campaign__name", "public", "draft"))),
+        OwnData("flags", _("Problems with texts that you reported."), list(flags.values(
             "campaign__name", "assignment__public", "reason", "text", "created_at"))),
-        OwnData("remarks", "What you said was wrong with an item to write for.", list(item_flags.values(
+        OwnData("remarks", _("Problems with items that you reported while writing."), list(item_flags.values(
             "campaign__name", "task__public", "reason", "text", "created_at"))),
-        OwnData("attempts", "Texts that you tried while writing.", list(attempts.values(
+        OwnData("attempts", _("Texts that you submitted while writing."), list(attempts.values(
             "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),
-        OwnData("references", "Texts of yours that were accepted, and what became of them.", list(written.values(
+        OwnData("references", _("Your accepted texts, with their current state."), list(written.values(
             "campaign__name", "public", "text", "state", "created_at"))),
     ]  # fmt: skip
 
@@ -62,10 +63,10 @@ def withdraw_texts(*, user: User) -> dict[str, int]:
         WrittenReference.objects.filter(pk=pk).update(text="", meta={}, reason=reason)
         erase(Q(verb__startswith="reference.") & Q(detail__reference=pk))
         texts += 1
-    said = Judgement.objects.filter(annotator=user)
+    judgements = Judgement.objects.filter(annotator=user)
     return {
         "references": texts,
-        "notes": said.exclude(note="").update(note=""),
+        "notes": judgements.exclude(note="").update(note=""),
         "flags": ItemFlag.objects.filter(assignment__annotator=user).exclude(text="").update(text="")
         + WritingFlag.objects.filter(task__member__annotator=user).exclude(text="").update(text=""),
         "drafts": Assignment.objects.filter(annotator=user).exclude(draft=None).update(draft=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from annotation.models import System
 from annotation.parsers.kinds import SYSTEM_KINDS
@@ -15,7 +16,7 @@ from evalapp.common.errors import BadInput, Fault
 def set_system_kind(*, system: System, kind: str, user: User) -> System:
     """Set the kind of a system. It then counts as declared, so a dump contains it."""
     if kind not in SYSTEM_KINDS:
-        text = f"kind must be one of {', '.join(SYSTEM_KINDS)}."
+        text = _("kind must be one of: %(kinds)s.") % {"kinds": ", ".join(SYSTEM_KINDS)}
         raise BadInput(text, faults=[Fault(text, field="kind")])
     if system.kind != kind or not system.declared:
         before, system.kind, system.declared = system.kind, kind, True

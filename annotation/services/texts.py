@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from django.db import connection, transaction
 from django.db.models import F, Min, Window
 from django.db.models.functions import RowNumber
+from django.utils.translation import gettext as _
 
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project, User
 from evalapp.common.queue import enqueue_run
 from evalapp.names import natural_key
 
-from .uploads import only_one_promotion
+from .uploads import lock_promotion
 
 #: Items per block. Smaller blocks are more selective, larger ones need fewer rows.
 BLOCK = 128
@@ -61,18 +62,18 @@ def prepare_search_later(*, project: Project, user: User | None = None) -> None:
     waiting = blocks.filter(contexts=None).exists()
     if waiting or (not blocks.exists() and Item.objects.filter(project=project)[LARGE : LARGE + 1].exists()):
         transaction.on_commit(
-            lambda: enqueue_run(kind="search", project=project, user=user, params={}, title="Prepare the search")
+            lambda: enqueue_run(kind="search", project=project, user=user, params={}, title=_("Prepare the search"))
         )
 
 
 def prepare_search(*, project: Project, tick: Callable[[int, int], None] = lambda done, total: None) -> int:
     """Build all missing or invalid blocks; returns their number. Can be interrupted and repeated."""
-    with only_one_promotion(project, None):
+    with lock_promotion(project, None):
         if not TextBlock.objects.filter(project=project).exists():
             TextBlock.objects.create(project=project, first_key="")
     done = 0
     while waiting := list(TextBlock.objects.filter(project=project, contexts=None).order_by("first_key")[:BATCH]):
-        with only_one_promotion(project, None):
+        with lock_promotion(project, None):
             for block in waiting:
                 _make(block)
         done += len(waiting)

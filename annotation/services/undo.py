@@ -40,9 +40,9 @@ from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
 from evalapp.common.queue import cancel_run
 
-from .hooks import FOUND, dependants, undo_found
+from .hooks import RESULT_TABLES, count_dependants, undo_results
 from .texts import forget_texts, prepare_search_later
-from .uploads import only_one_promotion, remove_files
+from .uploads import lock_promotion, remove_files
 
 _TABLES: dict[str, type[Model]] = {
     "systems": System,
@@ -89,16 +89,16 @@ def undo_upload(*, upload: Upload, user: User) -> None:
     """Undo a stored upload in one transaction."""
     refused = _("This upload cannot be undone, because other data depend on it. Delete those first.")
     try:
-        with only_one_promotion(upload.project, None, alone=True):
+        with lock_promotion(upload.project, None, alone=True):
             changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.DONE).update(
                 state=Upload.State.UNDONE, finished_at=timezone.now()
             )
             if not changed:
                 raise Conflict(_("Only a stored upload can be undone."))
-            resting = what_rests_on(upload)
-            if resting:
-                raise Conflict(refused, faults=resting)
-            removed = undo_found(upload=upload)
+            dependents = list_dependents(upload)
+            if dependents:
+                raise Conflict(refused, faults=dependents)
+            removed = undo_results(upload=upload)
             _restore(upload)
             removed |= _remove(upload)
             forget_texts(project=upload.project)
@@ -108,15 +108,15 @@ def undo_upload(*, upload: Upload, user: User) -> None:
         raise Conflict(refused) from error
 
 
-# ---- what rests on it -------------------------------------------------------------------------------------
+# ---- dependent rows ---------------------------------------------------------------------------------------
 
 
 def _others(rows: QuerySet, upload: Upload) -> QuerySet:
     return rows.filter(Q(upload__isnull=True) | ~Q(upload=upload))
 
 
-def what_rests_on(upload: Upload) -> list[Fault]:
-    """What depends on the upload, as one line per kind."""
+def list_dependents(upload: Upload) -> list[Fault]:
+    """The rows that depend on the upload: their number, by kind."""
     project = upload.project
     own_outputs = Output.objects.filter(project=project, upload=upload).values("id")
     own_items = Item.objects.filter(project=project, upload=upload).values("id")
@@ -131,36 +131,36 @@ def what_rests_on(upload: Upload) -> list[Fault]:
     own_sets = ReferenceSet.objects.filter(project=project, upload=upload).values("id")
     of_sets = ReferenceSet.objects.filter(Q(upload=upload) | Q(references__upload=upload), project=project).values("id")
     named = Reference.objects.filter(set__project=project).exclude(set__name=ORIGINAL)
-    told = WrittenElsewhere.objects.filter(project=project)
+    imported = WrittenElsewhere.objects.filter(project=project)
     from_sets = Q(start_set__in=of_sets) | Q(target_set__in=of_sets)
     ratings = Rating.objects.filter(project=project)
     comparisons = Comparison.objects.filter(project=project)
-    found = [
-        ("ratings of its outputs", _others(ratings.filter(on_outputs), upload)),
-        ("comparisons of its outputs", _others(comparisons.filter(of_outputs), upload)),
-        ("ratings of its dialogues", _others(ratings.filter(on_dialogues), upload)),
-        ("ratings of its aspects", _others(ratings.filter(aspect__in=own_aspects), upload)),
-        ("comparisons of its aspects", _others(comparisons.filter(aspect__in=own_aspects), upload)),
-        ("outputs for its items", _others(Output.objects.filter(item__in=own_items), upload)),
-        ("references written for its items", _others(named.filter(item__in=own_items), upload)),
-        ("references in its sets", _others(named.filter(set__in=own_sets), upload)),
+    dependent = [
+        (_("ratings of its outputs"), _others(ratings.filter(on_outputs), upload)),
+        (_("comparisons of its outputs"), _others(comparisons.filter(of_outputs), upload)),
+        (_("ratings of its dialogues"), _others(ratings.filter(on_dialogues), upload)),
+        (_("ratings of its aspects"), _others(ratings.filter(aspect__in=own_aspects), upload)),
+        (_("comparisons of its aspects"), _others(comparisons.filter(aspect__in=own_aspects), upload)),
+        (_("outputs for its items"), _others(Output.objects.filter(item__in=own_items), upload)),
+        (_("references written for its items"), _others(named.filter(item__in=own_items), upload)),
+        (_("references in its sets"), _others(named.filter(set__in=own_sets), upload)),
         (
-            "texts of other uploads written for its items or sets",
-            _others(told.filter(Q(item__in=own_items) | Q(set__in=own_sets) | Q(reference__upload=upload)), upload),
+            _("texts of other uploads written for its items or sets"),
+            _others(imported.filter(Q(item__in=own_items) | Q(set__in=own_sets) | Q(reference__upload=upload)), upload),
         ),
         (
-            "attempts of other uploads at its items",
+            _("attempts of other uploads at its items"),
             _others(AttemptElsewhere.objects.filter(project=project, item__in=own_items), upload),
         ),
-        ("writing campaigns with its reference sets", WritingCampaign.objects.filter(from_sets)),
-        ("campaigns that ask for its aspects", CampaignAspect.objects.filter(aspect__in=own_aspects)),
-        ("texts that campaigns show", Unit.objects.filter(shown)),
-        ("items that people write references for", WritingUnit.objects.filter(item__in=own_items)),
-        ("later changes of its rows", _later_changes(upload)),
+        (_("writing campaigns with its reference sets"), WritingCampaign.objects.filter(from_sets)),
+        (_("campaigns that ask for its aspects"), CampaignAspect.objects.filter(aspect__in=own_aspects)),
+        (_("texts that campaigns show"), Unit.objects.filter(shown)),
+        (_("items that people write references for"), WritingUnit.objects.filter(item__in=own_items)),
+        (_("later changes of its rows"), _later_changes(upload)),
     ]
-    lines = [(name, rows.count()) for name, rows in found]
+    lines = [(name, rows.count()) for name, rows in dependent]
     lines += _on_what_it_replaced(upload)
-    return [Fault(f"{count:,} {name}") for name, count in [*lines, *dependants(upload)] if count]
+    return [Fault(f"{count:,} {name}") for name, count in [*lines, *count_dependants(upload)] if count]
 
 
 def _rows_changed(upload: Upload, table: str) -> QuerySet:
@@ -174,24 +174,26 @@ def _on_what_it_replaced(upload: Upload) -> list[tuple[str, int]]:
     ratings = _others(Rating.objects.filter(project=upload.project), upload)
     comparisons = _others(Comparison.objects.filter(project=upload.project), upload)
     for items in _items_shown_otherwise(upload):
-        counts["ratings of items that it changed"] += ratings.filter(output__item__in=items).count()
-        counts["comparisons of items that it changed"] += comparisons.filter(output_a__item__in=items).count()
-        counts["units of campaigns with items that it changed"] += Unit.objects.filter(item__in=items).count()
+        counts[_("ratings of items that it changed")] += ratings.filter(output__item__in=items).count()
+        counts[_("comparisons of items that it changed")] += comparisons.filter(output_a__item__in=items).count()
+        counts[_("units of campaigns with items that it changed")] += Unit.objects.filter(item__in=items).count()
         written_for = WritingUnit.objects.filter(item__in=items)
-        counts["items that it changed and people write references for"] += written_for.count()
+        counts[_("items that it changed and people write references for")] += written_for.count()
     turing = comparisons.filter(reference__isnull=False, output_a__item__in=_rows_changed(upload, "references"))
-    counts["comparisons with references that it changed"] = turing.count()
+    counts[_("comparisons with references that it changed")] = turing.count()
     against = WritingUnit.objects.filter(
         item__in=_rows_changed(upload, "references"), campaign__kind=WritingCampaign.Kind.CONSTRAINT,
         campaign__start_set__name=ORIGINAL,
     )  # fmt: skip
-    counts["items against whose references, which it changed, people write"] = against.count()
+    counts[_("items against whose references, which it changed, people write")] = against.count()
     for change in UploadChange.objects.filter(upload=upload, table="aspects"):
         low, high = change.before["low"], change.before["high"]
         outside = Q() if low is None or high is None else Q(value__lt=low) | Q(value__gt=high)
-        counts["ratings outside the former range of its aspects"] += ratings.filter(outside, aspect=change.row).count()
+        counts[_("ratings outside the former range of its aspects")] += ratings.filter(
+            outside, aspect=change.row
+        ).count()
         other_scale = CampaignAspect.objects.filter(aspect=change.row, low__isnull=False).exclude(low=low, high=high)
-        counts["campaigns on the new scale of its aspects"] += other_scale.count()
+        counts[_("campaigns on the new scale of its aspects")] += other_scale.count()
     return list(counts.items())
 
 
@@ -208,15 +210,15 @@ def _later_changes(upload: Upload) -> QuerySet:
     earlier = UploadChange.objects.filter(
         upload=upload, table=OuterRef("table"), row=OuterRef("row"), id__lt=OuterRef("id")
     )
-    own = Q()
+    changed = Q()
     for table, model in _TABLES.items():
-        own |= Q(table=table, row__in=model.objects.filter(project=upload.project, upload=upload).values("id"))  # type: ignore[attr-defined]
+        changed |= Q(table=table, row__in=model.objects.filter(project=upload.project, upload=upload).values("id"))  # type: ignore[attr-defined]
     references = Reference.objects.filter(set__project=upload.project, upload=upload)
-    own |= Q(table="reference", row__in=references.values("id"))
-    own |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
+    changed |= Q(table="reference", row__in=references.values("id"))
+    changed |= Q(table="references", row__in=Item.objects.filter(project=upload.project, upload=upload).values("id"))
     stored = UploadChange.objects.filter(upload__project=upload.project, upload__state=Upload.State.DONE)
     # Descriptions of different campaigns are independent.
-    return stored.exclude(upload=upload).exclude(table="campaigns").filter(own | Exists(earlier))
+    return stored.exclude(upload=upload).exclude(table="campaigns").filter(changed | Exists(earlier))
 
 
 # ---- undo -------------------------------------------------------------------------------------------------
@@ -225,14 +227,14 @@ def _later_changes(upload: Upload) -> QuerySet:
 def _restore(upload: Upload) -> None:
     """Restore what the upload replaced, the last change first."""
     # A new filter has no earlier state, and apps downstream restore their own rows.
-    changes = UploadChange.objects.filter(upload=upload).exclude(table__in=("filters", *FOUND))
+    changes = UploadChange.objects.filter(upload=upload).exclude(table__in=("filters", *RESULT_TABLES))
     for change in changes.order_by("-id").iterator(500):
         if change.table == "references":
             _restore_references(upload, change)
         elif change.table == "project":
             _restore_description(change)
         elif change.table == "campaigns":
-            _restore_told(change)
+            _restore_campaigns(change)
         else:
             _CHANGED[change.table].objects.filter(pk=change.row).update(**change.before)  # type: ignore[attr-defined]
 
@@ -241,21 +243,21 @@ def _restore_description(change: UploadChange) -> None:
     """Restore `meta` members that came from descriptions; others do not belong to the upload."""
     project = Project.objects.get(pk=change.row)
     fields = {name: value for name, value in change.before.items() if name != "meta"}
-    kept = {name: value for name, value in project.meta.items() if name != DESCRIBED}
+    meta = {name: value for name, value in project.meta.items() if name != DESCRIBED}
     before = {name: value for name, value in change.before["meta"].items() if name == DESCRIBED}
-    Project.objects.filter(pk=project.pk).update(**fields, meta={**kept, **before})
+    Project.objects.filter(pk=project.pk).update(**fields, meta={**meta, **before})
 
 
-def _restore_told(change: UploadChange) -> None:
+def _restore_campaigns(change: UploadChange) -> None:
     """Restore the previous descriptions of imported campaigns, unless they have changed since."""
     project = Project.objects.get(pk=change.row)
-    told = list_imported_campaigns(project)
+    campaigns = list_imported_campaigns(project)
     for name, row in change.before["became"].items():
-        if told.get(name) == row:
-            told[name] = change.before["was"].get(name)
-    told = {name: row for name, row in told.items() if row is not None}
-    kept = {name: value for name, value in project.meta.items() if name != IMPORTED_CAMPAIGNS}
-    Project.objects.filter(pk=project.pk).update(meta={**kept, IMPORTED_CAMPAIGNS: told} if told else kept)
+        if campaigns.get(name) == row:
+            campaigns[name] = change.before["was"].get(name)
+    campaigns = {name: row for name, row in campaigns.items() if row is not None}
+    meta = {name: value for name, value in project.meta.items() if name != IMPORTED_CAMPAIGNS}
+    Project.objects.filter(pk=project.pk).update(meta=meta | ({IMPORTED_CAMPAIGNS: campaigns} if campaigns else {}))
 
 
 def _restore_references(upload: Upload, change: UploadChange) -> None:

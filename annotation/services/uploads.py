@@ -50,7 +50,7 @@ def remove_files(upload: Upload) -> None:
     shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
 
 
-def staging_file(upload: Upload) -> Path:
+def get_staging_file(upload: Upload) -> Path:
     """The SQLite database in which an import checks the rows."""
     return settings.STAGING_DIR / f"upload-{upload.pk}.sqlite3"
 
@@ -60,7 +60,7 @@ def give_up_import(run: Run) -> None:
     state = Upload.State.FAILED if run.state == Run.State.FAILED else Upload.State.CANCELLED
     for upload in Upload.objects.filter(run=run, state__in=[Upload.State.RECEIVED, Upload.State.CHECKING]):
         Upload.objects.filter(pk=upload.pk, state=upload.state).update(state=state.value, finished_at=timezone.now())
-        staging_file(upload).unlink(missing_ok=True)
+        get_staging_file(upload).unlink(missing_ok=True)
 
 
 def clear_project(*, project: Project) -> None:
@@ -108,7 +108,7 @@ def receive_upload(
     draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"
     upload = Upload(project=project, options=options, created_by=user if getattr(user, "pk", None) else None)
     try:
-        _keep_files(upload, draft, files, kind)
+        _save_files(upload, draft, files, kind)
         with transaction.atomic():
             upload.save()
             shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
@@ -118,7 +118,7 @@ def receive_upload(
                 project=project,
                 user=user,
                 params={"upload": upload.pk},
-                title=f"{'Check' if dry_run else 'Import'} {upload.title}",
+                title=(_("Check %(files)s") if dry_run else _("Import %(files)s")) % {"files": upload.title},
                 send=send,
             )
             upload.save(update_fields=["run"])
@@ -131,9 +131,9 @@ def receive_upload(
     return upload
 
 
-def _keep_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: str) -> None:
+def _save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: str) -> None:
     folder.mkdir(parents=True)
-    kept: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     left = settings.MAX_UPLOAD_BYTES
     for number, file in enumerate(files):
         if number >= MAX_FILES:
@@ -142,31 +142,31 @@ def _keep_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
         if name is None and is_derived(file.name):
             continue
         if name is None:
-            upload.ignored.append(f"{Path(file.name).name[:200]}: not a file of the interchange format")
+            label = Path(file.name).name[:200]
+            upload.ignored.append(_("%(file)s: not a file of the interchange format") % {"file": label})
             continue
         target = folder / f"{number:03d}"
         size = _link(file.path, target) if file.path is not None else _write(file.chunks, target, left)
         left -= size
         if left < 0:
-            raise TooLarge(too_large())
+            raise TooLarge(explain_size())
         label = shorten_name(name.name)
-        kept.append({"name": label, "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
-    if not kept:
-        raise BadInput(
+        entries.append({"name": label, "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
+    if not entries:
+        message = _(
             "None of the files has a name of the interchange format. Name them dataset.json, items.jsonl, outputs.csv, "
-            "ratings.tsv.gz and so on, or say the kind.",
-            faults=[Fault(text) for text in upload.ignored],
+            "ratings.tsv.gz and so on, or state the kind."
         )
-    upload.files = sorted(kept, key=lambda entry: (_ORDER.index(entry["kind"]), entry["name"]))
+        raise BadInput(message, faults=[Fault(text) for text in upload.ignored])
+    upload.files = sorted(entries, key=lambda entry: (_ORDER.index(entry["kind"]), entry["name"]))
     names = [entry["name"] for entry in upload.files]
-    upload.title = (names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more")[:200]
+    title = names[0] if len(names) == 1 else _("%(file)s and %(n)d more") % {"file": names[0], "n": len(names) - 1}
+    upload.title = title[:200]
 
 
-def too_large() -> str:
-    return (
-        f"An upload may have at most {settings.MAX_UPLOAD_BYTES // 1_000_000:,} MB. Split it, compress it with gzip, "
-        "or raise MAX_UPLOAD_MB."
-    )
+def explain_size() -> str:
+    message = _("An upload can have at most %(n)s MB. Split it, compress it with gzip, or raise MAX_UPLOAD_MB.")
+    return message % {"n": f"{settings.MAX_UPLOAD_BYTES // 1_000_000:,}"}
 
 
 def _link(source: Path, target: Path) -> int:
@@ -180,7 +180,7 @@ def _write(chunks: Iterable[bytes], target: Path, limit: int) -> int:
         for chunk in chunks:
             size += len(chunk)
             if size > limit:
-                raise TooLarge(too_large())
+                raise TooLarge(explain_size())
             file.write(chunk)
     return size
 
@@ -200,7 +200,7 @@ def store_checked(*, upload: Upload, user: User) -> Upload:
             project=upload.project,
             user=user,
             params={"upload": upload.pk},
-            title=f"Import {upload.title}",
+            title=_("Import %(files)s") % {"files": upload.title},
         )
         upload.save(update_fields=["run"])
     return upload
@@ -238,7 +238,7 @@ def get_uploads_state(project: Project) -> tuple[Any, int]:
 
 
 @contextmanager
-def only_one_promotion(project: Project, seen: object, *, alone: bool = False) -> Iterator[bool]:
+def lock_promotion(project: Project, seen: object, *, alone: bool = False) -> Iterator[bool]:
     """A transaction without other imports or undos of the project; yields whether its uploads are still as `seen`.
     Annotators can continue to judge unless `alone`, which deleting judgements requires."""
     with transaction.atomic():

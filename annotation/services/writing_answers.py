@@ -13,26 +13,27 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from annotation.allocation.writing import Verdict
 from annotation.models import WritingAttempt, WritingTask
+from annotation.selectors.attributes import read_attributes
 from evalapp.accounts.models import User
 from evalapp.common.errors import Conflict
 
-from .writing_desk import Desk, get_desk
+from .writing_view import TaskView, get_task_view
 
 
 class SubmissionConflict(Conflict):
-    code, title = "submission-conflict", "The submission id was used for something else"
+    code, title = "submission-conflict", gettext_lazy("The submission id was used for something else")
 
 
 class TaskClosed(Conflict):
-    code, title = "task-closed", "The item takes no more texts"
+    code, title = "task-closed", gettext_lazy("The item takes no more texts")
 
 
 class RoundConflict(Conflict):
-    code, title = "round", "The round has changed"
+    code, title = "round", gettext_lazy("The round has changed")
 
 
 class CandidateClosed(Conflict):
-    code, title = "candidate-closed", "The candidate is no longer open"
+    code, title = "candidate-closed", gettext_lazy("The candidate is no longer open")
 
 
 @dataclass(frozen=True)
@@ -63,23 +64,14 @@ class Outcome:
     score_after: float | None
     attempts_left: int
     message: str
-    desk: Desk
+    view: TaskView
     improved: bool | None = None
     why: str = ""
     repeated: bool = False
 
     def wire(self) -> dict[str, Any]:
-        return {
-            "decision": self.decision,
-            "score_before": self.score_before,
-            "score_after": self.score_after,
-            "improved": self.improved,
-            "attempts_left": self.attempts_left,
-            "why": self.why,
-            "message": self.message,
-            "repeated": self.repeated,
-            "desk": self.desk.wire(),
-        }
+        names = "decision score_before score_after improved attempts_left why message repeated"
+        return {**read_attributes(self, names), "desk": self.view.wire()}
 
 
 _EDIT = {
@@ -102,16 +94,16 @@ def make_message(decision: str, why: str, left: int, unscored: bool, waits: bool
     return _("Discarded.")
 
 
-def waiting_outcome(user: User, task: WritingTask, verdict: Verdict, note: str) -> Outcome:
+def make_waiting_outcome(user: User, task: WritingTask, verdict: Verdict, note: str) -> Outcome:
     """The outcome if no score is available: only the draft is saved, and the submission can be repeated."""
     message = make_message(verdict.decision, verdict.why, verdict.left, False, False)
     if note:
         message = f"{message} ({note})"
-    desk = get_desk(user=user, public=task.public)
-    return Outcome(verdict.decision, None, None, verdict.left, message, desk, None, verdict.why)
+    view = get_task_view(user=user, public=task.public)
+    return Outcome(verdict.decision, None, None, verdict.left, message, view, None, verdict.why)
 
 
-def stored_outcome(user: User, task: WritingTask, row: WritingAttempt) -> Outcome:
+def make_stored_outcome(user: User, task: WritingTask, row: WritingAttempt) -> Outcome:
     shows, waits = task.shows_scores, bool(task.campaign.options["confirmations"])
     return Outcome(
         decision=row.decision,
@@ -119,13 +111,13 @@ def stored_outcome(user: User, task: WritingTask, row: WritingAttempt) -> Outcom
         score_after=row.score_after if shows else None,
         attempts_left=row.left,
         message=make_message(row.decision, row.why, row.left, row.unscored, waits),
-        desk=get_desk(user=user, public=task.public),
+        view=get_task_view(user=user, public=task.public),
         improved=row.improved if shows else None,
         why=row.why,
     )
 
 
-def answered(user: User, task: WritingTask, sent: Submission) -> Outcome | None:
+def find_earlier_outcome(user: User, task: WritingTask, sent: Submission) -> Outcome | None:
     """The first outcome of a repeated submission; None if it is new."""
     row = WritingAttempt.objects.filter(submission=sent.submission).first()
     if row is None:
@@ -137,4 +129,4 @@ def answered(user: User, task: WritingTask, sent: Submission) -> Outcome | None:
             stored=stored,
             yours={"text": sent.text, "relevant": sent.relevant},
         )
-    return replace(stored_outcome(user, task, row), repeated=True)
+    return replace(make_stored_outcome(user, task, row), repeated=True)

@@ -15,7 +15,7 @@ from annotation.allocation.wording import changed_words, shared_words
 from annotation.allocation.writing import Attempt, Rules, Verdict, is_allowed, judge_attempt, same_text
 from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
-from annotation.selectors.writing import closing_attempts, get_my_desk_task, list_originals, set_texts
+from annotation.selectors.writing import get_own_task, list_closing_attempts, list_originals, set_texts
 from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
@@ -27,26 +27,26 @@ from .writing_answers import (
     RoundConflict,
     Submission,
     TaskClosed,
-    answered,
-    stored_outcome,
-    waiting_outcome,
+    find_earlier_outcome,
+    make_stored_outcome,
+    make_waiting_outcome,
 )
-from .writing_candidates import find_candidate, round_candidate
-from .writing_desk import check_right, tried_before
+from .writing_candidates import find_candidate, find_round_candidate
 from .writing_last import count_awaited
 from .writing_store import (
     TRIES,
     Scores,
     TaskSnapshot,
     add_written,
+    advance_task,
     close_task,
     count_waiting,
-    go_on,
     is_closed,
-    keep_draft,
     lock_task,
     store_attempt,
+    store_draft,
 )
+from .writing_view import check_right, count_earlier_attempts
 
 TEXT_LENGTH = 10_000
 LONGEST = 86_400.0
@@ -66,8 +66,8 @@ def submit_attempt(
         submission, _checked_text(text), relevant, _checked_candidate(candidate), _checked_seconds(seconds), unscored
     )
     for _try in range(TRIES):
-        task = get_my_desk_task(user=user, public=public)
-        known = answered(user, task, sent)
+        task = get_own_task(user=user, public=public)
+        known = find_earlier_outcome(user, task, sent)
         if known is not None:
             return known
         check_right(user, task.campaign)
@@ -78,16 +78,16 @@ def submit_attempt(
             with transaction.atomic():
                 stored = _judge(task, sent, look, scores)
         except IntegrityError:
-            known = answered(user, task, sent)
+            known = find_earlier_outcome(user, task, sent)
             if known is None:
                 raise
             return known
         if stored is not None:
             verdict, attempt = stored
             if attempt is None:
-                return waiting_outcome(user, task, verdict, scores.note)
-            return stored_outcome(user, task, attempt)
-    keep_draft(task, sent)
+                return make_waiting_outcome(user, task, verdict, scores.note)
+            return make_stored_outcome(user, task, attempt)
+    store_draft(task, sent)
     raise Conflict(_("Other annotators are adding references to this item. Your text is saved; send it again soon."))
 
 
@@ -123,7 +123,7 @@ def _check_open(task: WritingTask, sent: Submission) -> None:
     """If the task takes no more texts, save the text as its draft and raise TaskClosed."""
     if task.state == _OPEN and task.campaign.state != WritingCampaign.State.CLOSED:
         return
-    keep_draft(task, sent)
+    store_draft(task, sent)
     if task.campaign.state == WritingCampaign.State.CLOSED:
         raise TaskClosed(_("The campaign is closed. Your text is saved as a draft but not added."))
     if task.why == WritingTask.Why.FULL:
@@ -160,7 +160,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
     if task.campaign.in_rounds:
         if count_awaited(task):
             raise RoundConflict(_("Others in your group are still in the previous round. Please wait."))
-        current = round_candidate(task)
+        current = find_round_candidate(task)
         if current is None:
             raise RoundConflict(_("There is no candidate in this round. Reload the page."))
         if public is None:
@@ -173,7 +173,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
     row = find_candidate(task, public)
     if row is None:
         raise _not_offered()
-    if closing_attempts(task).filter(candidate=row).exists():
+    if list_closing_attempts(task).filter(candidate=row).exists():
         raise CandidateClosed(_("You have already added or discarded this candidate. Choose another one."))
     return row
 
@@ -221,14 +221,14 @@ def _ask(task: WritingTask, look: TaskSnapshot, text: str) -> Scores:
     if not campaign.evaluator or campaign.kind != WritingCampaign.Kind.REAM:
         return Scores()
     sets = [*([look.present] if look.present else []), (*look.present, text)]
-    found = hooks.predict_reliability(
+    prediction = hooks.predict_reliability(
         project=campaign.project, evaluator=campaign.evaluator, item=task.unit.item, sets=sets
     )  # fmt: skip
     return Scores(
-        found.values[0] if look.present and found.values else None,
-        found.values[-1] if found.values else None,
-        found.signature,
-        found.note,
+        prediction.values[0] if look.present and prediction.values else None,
+        prediction.values[-1] if prediction.values else None,
+        prediction.signature,
+        prediction.note,
     )
 
 
@@ -247,7 +247,7 @@ def _judge(
     attempt = Attempt(
         sent.text, offered, sent.relevant, scores.before, scores.after, empty=not look.present, unscored=sent.unscored
     )
-    tried = tried_before(task, look.candidate)
+    tried = count_earlier_attempts(task, look.candidate)
     if tried.edits >= rules.max_attempts or is_closed(task, look.candidate):
         return None  # changed by another tab; the next try reports it
     _check_new(task, sent.text, look.present)
@@ -256,12 +256,12 @@ def _judge(
         return None
     verdict = judge_attempt(rules, tried, attempt)
     if verdict.decision == "wait":
-        keep_draft(task, sent)
+        store_draft(task, sent)
         return verdict, None
     row = store_attempt(task, sent, look, scores, verdict, now, attempt.is_edited)
     if verdict.decision == "accept":
         add_written(task, row, look)
-    go_on(task, sent, verdict)
+    advance_task(task, sent, verdict)
     return verdict, row
 
 
@@ -275,8 +275,8 @@ def drop_candidate(
     sent = Submission(
         submission, "", None, _checked_candidate(candidate), _checked_seconds(seconds), False, kind="drop"
     )
-    task = get_my_desk_task(user=user, public=public)
-    known = answered(user, task, sent)
+    task = get_own_task(user=user, public=public)
+    known = find_earlier_outcome(user, task, sent)
     if known is not None:
         return known
     check_right(user, task.campaign)
@@ -290,10 +290,10 @@ def drop_candidate(
                 raise CandidateClosed(_("This candidate is no longer open. Reload the page."))
             look = TaskSnapshot(row, set_texts(task), {})
             attempt = store_attempt(task, sent, look, Scores(), verdict, now, edited=False)
-            go_on(task, sent, verdict)
+            advance_task(task, sent, verdict)
     except IntegrityError:
-        known = answered(user, task, sent)
+        known = find_earlier_outcome(user, task, sent)
         if known is None:
             raise
         return known
-    return stored_outcome(user, task, attempt)
+    return make_stored_outcome(user, task, attempt)

@@ -10,32 +10,33 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
-from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_my_desk_task
+from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_own_task
 from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
-from .writing_desk import Desk, check_right, get_desk
-from .writing_last import find_objection, last_written
+from .writing_last import find_last_written, find_objection
 from .writing_later import was_taken_back, withdraw_row
 from .writing_store import count_waiting
+from .writing_view import TaskView, check_right, get_task_view
 
 _OPEN = WritingTask.State.OPEN
 
 
 class NotLast(Conflict):
-    code, title = "not-last", "This text cannot be taken back"
+    code, title = "not-last", gettext_lazy("This text cannot be taken back")
 
 
-def take_back_last(*, user: User, public: str, reference: str) -> Desk:
+def take_back_last(*, user: User, public: str, reference: str) -> TaskView:
     """Take the annotator's last text for an item out of the set; `reference` is its id (`Desk.last`). Idempotent.
 
     The attempt stays on record but no longer counts: its candidate is open again, and its edit is not used up. The text
     returns to the editor unless that contains another one. An item that it completed is reopened; an item that was
     assigned meanwhile is returned if the annotator has not started it."""
-    task = get_my_desk_task(user=user, public=public)
+    task = get_own_task(user=user, public=public)
     check_right(user, task.campaign)
     row = WrittenReference.objects.filter(task=task, public=reference).first() if is_storable(reference) else None
     if row is None:
@@ -53,16 +54,16 @@ def take_back_last(*, user: User, public: str, reference: str) -> Desk:
             _check(task, row)
             withdraw_row(row, user, TAKEN_BACK)
             _go_back(task, row)
-    return get_desk(user=user, public=public)
+    return get_task_view(user=user, public=public)
 
 
 def _lock_tasks(task: WritingTask) -> WritingTask:
     """Lock the task and the annotator's open task, which may have to be returned."""
     rows = WritingTask.objects.select_for_update().order_by("pk")
-    held = {row.pk: row for row in rows.filter(Q(pk=task.pk) | Q(member=task.member_id, state=_OPEN))}
-    if task.pk not in held:
+    tasks = {row.pk: row for row in rows.filter(Q(pk=task.pk) | Q(member=task.member_id, state=_OPEN))}
+    if task.pk not in tasks:
         raise NotThere(str(NOT_YOURS))
-    return held[task.pk]
+    return tasks[task.pk]
 
 
 def _locked(pk: int) -> WrittenReference:
@@ -71,7 +72,7 @@ def _locked(pk: int) -> WrittenReference:
 
 
 def _check(task: WritingTask, row: WrittenReference) -> None:
-    last = last_written(task)
+    last = find_last_written(task)
     if last is None or last.pk != row.pk:
         gone = row.state in (WrittenReference.State.WITHDRAWN, WrittenReference.State.REFUSED)
         raise NotLast(_("This text is no longer in the set.") if gone else _("You have added another text since."))

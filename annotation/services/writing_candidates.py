@@ -10,7 +10,7 @@ from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import is_storable
-from annotation.allocation.writing import same_text, shown_order
+from annotation.allocation.writing import draw_order, same_text
 from annotation.models import Output, Reference, WritingCandidate, WritingTask, WritingUnit
 
 from . import hooks
@@ -45,19 +45,19 @@ def fetch_round_candidates(task: WritingTask) -> tuple[int, str]:
     count = rows.count()
     if count:
         return count, ""
-    found = _fetch(task)
-    if not found.rows:
-        return 0, found.note or _("The corpus has no candidates for this item.")
-    order = shown_order(task.campaign.seed, task.unit.item.key, len(found.rows))
+    candidates = _fetch(task)
+    if not candidates.rows:
+        return 0, candidates.note or _("The corpus has no candidates for this item.")
+    order = draw_order(task.campaign.seed, task.unit.item.key, len(candidates.rows))
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
         if not rows.exists():
             WritingCandidate.objects.bulk_create(
                 WritingCandidate(
                     campaign_id=task.campaign_id, unit_id=task.unit_id, number=number,
-                    public=_opaque("unit", task.unit_id, number), text=found.rows[place].text,
-                    query=found.rows[place].query, jaccard=found.rows[place].jaccard,
-                    source=dict(found.rows[place].source),
+                    public=_opaque("unit", task.unit_id, number), text=candidates.rows[place].text,
+                    query=candidates.rows[place].query, jaccard=candidates.rows[place].jaccard,
+                    source=dict(candidates.rows[place].source),
                 )
                 for number, place in enumerate(order)
             )  # fmt: skip
@@ -70,20 +70,20 @@ def _fetch(task: WritingTask) -> Candidates:
     start = Reference.objects.filter(item=item, set=get_start_set_id(campaign)).values_list("text", flat=True)
     outputs = Output.objects.filter(item=item).values_list("text", flat=True)
     exclude = (*start, *outputs)
-    found = hooks.find_candidates(
+    candidates = hooks.find_candidates(
         project=campaign.project, corpus=campaign.corpus, item=item, k=campaign.options["candidates"],
         turns=campaign.options["candidate_turns"], exclude=exclude,
     )  # fmt: skip
     taken = {same_text(text) for text in exclude}
     rows = []
-    for row in found.rows:
+    for row in candidates.rows:
         if (form := same_text(row.text)) not in taken:
             taken.add(form)
             rows.append(row)
-    return Candidates(tuple(rows), found.note)
+    return Candidates(tuple(rows), candidates.note)
 
 
-def round_candidate(task: WritingTask) -> WritingCandidate | None:
+def find_round_candidate(task: WritingTask) -> WritingCandidate | None:
     """The candidate of the current round; None after the last one."""
     return WritingCandidate.objects.filter(unit=task.unit_id, task=None, number=task.round).first()
 

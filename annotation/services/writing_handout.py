@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.allocation.streams import draw
-from annotation.allocation.writing import arm_at, group_at
+from annotation.allocation.writing import choose_arm, choose_group
 from annotation.models import (
     Reference,
     ReferenceSet,
@@ -26,12 +26,12 @@ from evalapp.accounts.models import Membership, User
 from evalapp.common.errors import NotThere
 
 from .judging import CampaignNotOpen
-from .writing_desk import WHY_TEXT, Desk, Why, check_right, count_to_confirm, get_desk, get_goal
 from .writing_last import find_last
 from .writing_plans import WRITING, begin_set, make_set_name
+from .writing_view import WHY_TEXT, TaskView, Why, check_right, count_to_confirm, get_goal, get_task_view
 
 
-def next_task(*, user: User, campaign_id: int) -> Desk:
+def get_next_task(*, user: User, campaign_id: int) -> TaskView:
     """The annotator's open item, or a new one."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
@@ -41,22 +41,22 @@ def next_task(*, user: User, campaign_id: int) -> Desk:
         if task is None:
             task, why = _hand_out(campaign, member)
     if task is None:
-        return Desk(
+        return TaskView(
             campaign, member, why=why, goal=get_goal(campaign, member), to_confirm=count_to_confirm(member),
             last=find_last(member, None),
         )  # fmt: skip
-    return get_desk(user=user, public=task.public)
+    return get_task_view(user=user, public=task.public)
 
 
 def lock_member(user: User, campaign_id: int) -> WritingMember:
     """The annotator's row in the campaign, created on the first call and locked until the end of the transaction, so
     that calls from two tabs are serialized. Its campaign is read after the lock, see `CampaignWork.find_locked`."""
-    held = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
-    own = held.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
-    pk = own.first() or held.get(pk=_join(user, campaign_id).pk)
-    found = WritingMember.objects.select_related("campaign__project", "campaign__start_set", "set").get(pk=pk)
-    check_right(user, found.campaign)
-    return found
+    locked = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
+    mine = locked.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
+    pk = mine.first() or locked.get(pk=_join(user, campaign_id).pk)
+    member = WritingMember.objects.select_related("campaign__project", "campaign__start_set", "set").get(pk=pk)
+    check_right(user, member.campaign)
+    return member
 
 
 def _join(user: User, campaign_id: int) -> WritingMember:
@@ -66,15 +66,15 @@ def _join(user: User, campaign_id: int) -> WritingMember:
     check_right(user, campaign)
     if campaign.state == WritingCampaign.State.DRAFT:
         raise CampaignNotOpen(str(WHY_TEXT["draft"]))
-    found = WritingMember.objects.filter(campaign=campaign, annotator=user).first()
-    if found is not None:  # created by another tab meanwhile
-        return found
+    member = WritingMember.objects.filter(campaign=campaign, annotator=user).first()
+    if member is not None:  # created by another tab meanwhile
+        return member
     options, number = campaign.options, WritingMember.objects.filter(campaign=campaign).count()
-    group = group_at(number, options["group_size"]) if campaign.in_rounds else 0
+    group = choose_group(number, options["group_size"]) if campaign.in_rounds else 0
     arm = ""
     if options["assign"] == "annotator":
         place, stream = (group, "group") if campaign.in_rounds else (number, "annotator")
-        arm = arm_at(campaign.seed, options["arms"], place, stream)
+        arm = choose_arm(campaign.seed, options["arms"], place, stream)
     return WritingMember.objects.create(
         campaign=campaign,
         annotator=user,
@@ -89,8 +89,8 @@ def _choose_set(campaign: WritingCampaign, user: User, number: int, arm: str) ->
     if campaign.target_set is not None:
         return campaign.target_set
     if not campaign.in_rounds:
-        found = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, arm)).first()
-        return found or begin_set(campaign, arm)  # it was deleted before the first text
+        reference_set = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, arm)).first()
+        return reference_set or begin_set(campaign, arm)  # it was deleted before the first text
     pseudonym = Membership.objects.get(project=campaign.project, user=user).pseudonym
     taken = ReferenceSet.objects.filter(project=campaign.project, name=make_set_name(campaign, pseudonym)).exists()
     return begin_set(campaign, arm, f"{number}-{pseudonym}" if taken else pseudonym)
@@ -124,8 +124,8 @@ def _reopened(campaign: WritingCampaign, member: WritingMember) -> WritingTask |
     )
     unit = _with_place(campaign, member).filter(Exists(ended)).first()
     # Taking a text back in another tab has locked the task and waits for the member, which is locked here.
-    held = WritingTask.objects.select_for_update(skip_locked=True).filter(unit=unit, member=member)
-    if unit is None or held.values_list("pk", flat=True).first() is None:
+    tasks = WritingTask.objects.select_for_update(skip_locked=True).filter(unit=unit, member=member)
+    if unit is None or tasks.values_list("pk", flat=True).first() is None:
         return None
     WritingTask.objects.filter(unit=unit, member=member).update(
         state=WritingTask.State.OPEN, why="", closed_at=None,
@@ -164,7 +164,7 @@ def _choose_unit(campaign: WritingCampaign, member: WritingMember) -> WritingUni
     start = draw(campaign.seed, "unit", member.number, member.done + member.skipped) % max(campaign.unit_count, 1)
     alone = rows.filter(~Exists(tasks.filter(state=WritingTask.State.OPEN)))
     for choice in (alone, rows):
-        found = choice.filter(rank__gte=start).first() or choice.filter(rank__lt=start).first()
-        if found is not None:
-            return found
+        unit = choice.filter(rank__gte=start).first() or choice.filter(rank__lt=start).first()
+        if unit is not None:
+            return unit
     return None

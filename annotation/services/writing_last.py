@@ -26,16 +26,16 @@ class LastText:
 def find_last(member: WritingMember, task: WritingTask | None) -> LastText | None:
     """The text that `member` can take back: the last one for `task` or, if they have not started it, the text that
     completed the previous item."""
-    row = last_written(task) if task is not None else None
+    row = find_last_written(task) if task is not None else None
     if row is None and (task is None or not has_begun(task)):
         before = WritingTask.objects.filter(member=member, state=WritingTask.State.DONE).order_by("-closed_at").first()
-        task, row = before, last_written(before) if before is not None else None
+        task, row = before, find_last_written(before) if before is not None else None
     if task is None or row is None or find_objection(task, row):
         return None
     return LastText(task.public, row.public, row.text)
 
 
-def last_written(task: WritingTask) -> WrittenReference | None:
+def find_last_written(task: WritingTask) -> WrittenReference | None:
     """The newest text of the task that is in the set or waits for confirmation."""
     rows = WrittenReference.objects.select_related("attempt", "member").filter(task=task, state__in=_STANDING)
     return rows.order_by("-attempt__number").first()

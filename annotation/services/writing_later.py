@@ -20,9 +20,9 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 
 from .writing_answers import SubmissionConflict
-from .writing_desk import check_right, waiting_for_confirmation
 from .writing_handout import lock_member
 from .writing_store import put_reference
+from .writing_view import check_right, list_unconfirmed
 
 _State = WrittenReference.State
 _Verdict = WrittenConfirmation.Verdict
@@ -54,11 +54,11 @@ class ToConfirm:
         }
 
 
-def next_confirmation(*, user: User, campaign_id: int) -> ToConfirm:
+def get_next_confirmation(*, user: User, campaign_id: int) -> ToConfirm:
     """A text by another annotator that needs this annotator's comparison with the original."""
     with transaction.atomic():
         member = lock_member(user, campaign_id)
-    rows = waiting_for_confirmation(member).select_related(
+    rows = list_unconfirmed(member).select_related(
         "unit__item", "task__campaign", "task__unit", "task__member"
     )  # fmt: skip
     row = rows.order_by("pk").first() if member.campaign.state == WritingCampaign.State.OPEN else None
@@ -72,8 +72,8 @@ def next_confirmation(*, user: User, campaign_id: int) -> ToConfirm:
 
 
 def _original(row: WrittenReference) -> str:
-    found = list_originals(row.task)
-    return found[0] if found else ""
+    originals = list_originals(row.task)
+    return originals[0] if originals else ""
 
 
 def _is_swapped(member: WritingMember, row: WrittenReference) -> bool:

@@ -1,4 +1,4 @@
-"""What writing contributes to the life cycle of campaigns: items to write for, reference sets, and opening."""
+"""The part of writing in the life cycle of campaigns: items to write for, reference sets, and opening."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.allocation.streams import draw
-from annotation.allocation.writing import arm_at
-from annotation.allocation.writing_plan import WritingPlan, opening_problems, read_writing_plan
+from annotation.allocation.writing import choose_arm
+from annotation.allocation.writing_plan import WritingPlan, find_opening_problems, read_writing_plan
 from annotation.models import (
     Item,
     Reference,
@@ -27,13 +27,13 @@ from annotation.models import (
     WritingUnit,
 )
 from annotation.models.data import ORIGINAL
-from annotation.selectors.writing import writing_plan
+from annotation.selectors.writing import make_writing_plan
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from . import hooks
 from .campaign_work import CampaignWork, reject_plan
-from .campaigns_units import selected_items
+from .campaigns_units import select_items
 
 NAME_LENGTH = 63
 #: In rounds, the suffix of the name of the set that all annotators start from.
@@ -50,7 +50,7 @@ class WritingWork(CampaignWork[WritingCampaign, WritingPlan]):
     delete_refusal = gettext_lazy("The campaign has written texts, so it cannot be deleted. Close it instead.")
 
     def current_plan(self, campaign: WritingCampaign) -> dict[str, Any]:
-        return writing_plan(campaign)
+        return make_writing_plan(campaign)
 
     def merge_changes(self, before: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         if changes.get("kind") not in (None, before["kind"]):
@@ -118,11 +118,11 @@ WRITING = WritingWork()
 def select_writing_items(campaign: WritingCampaign) -> QuerySet[Item]:
     """The items of the plan that need a text, before sampling: those with fewer references than the target or, under a
     constraint, those with an original."""
-    rows = selected_items(campaign)  # type: ignore[arg-type]
+    rows = select_items(campaign)  # type: ignore[arg-type]
     if campaign.kind == WritingCampaign.Kind.CONSTRAINT and campaign.options["constraint"] == "free":
         return rows
-    own = Reference.objects.filter(item=OuterRef("pk"), set=campaign.start_set_id).order_by().values("item")
-    rows = rows.annotate(there=Coalesce(Subquery(own.annotate(n=Count("pk")).values("n")), 0))
+    originals = Reference.objects.filter(item=OuterRef("pk"), set=campaign.start_set_id).order_by().values("item")
+    rows = rows.annotate(there=Coalesce(Subquery(originals.annotate(n=Count("pk")).values("n")), 0))
     if campaign.kind == WritingCampaign.Kind.CONSTRAINT:
         return rows.filter(there__gt=0)
     return rows.filter(there__lt=campaign.options["target"])
@@ -140,7 +140,7 @@ def list_opening_problems(*, campaign: WritingCampaign) -> list[str]:
 
 
 def _find_opening_problems(campaign: WritingCampaign) -> list[tuple[str, str]]:
-    problems = opening_problems(WRITING.parse_plan(writing_plan(campaign)))
+    problems = find_opening_problems(WRITING.parse_plan(make_writing_plan(campaign)))
     needs_evaluator = campaign.evaluator and "scores" in campaign.options["arms"]
     if needs_evaluator and campaign.evaluator not in dict(hooks.list_reliability_evaluators(project=campaign.project)):
         message = _("There is no trained evaluator “%(name)s” for this project.") % {"name": campaign.evaluator}
@@ -165,7 +165,7 @@ def _write_units(campaign: WritingCampaign) -> int:
     rows = (
         WritingUnit(
             campaign=campaign, item_id=item, rank=rank,
-            arm=arm_at(campaign.seed, arms, rank, "item") if by_item else "",
+            arm=choose_arm(campaign.seed, arms, rank, "item") if by_item else "",
         )
         for rank, item in enumerate(ids)
     )  # fmt: skip

@@ -23,7 +23,7 @@ from annotation.models import (
     WritingUnit,
     WrittenReference,
 )
-from annotation.selectors.writing import closing_attempts
+from annotation.selectors.writing import list_closing_attempts
 
 from .writing_answers import Submission
 from .writing_candidates import fetch_round_candidates
@@ -72,7 +72,7 @@ def is_closed(task: WritingTask, candidate: WritingCandidate | None) -> bool:
         return False
     if task.campaign.in_rounds and candidate.number != task.round:
         return True
-    return closing_attempts(task).filter(candidate=candidate).exists()
+    return list_closing_attempts(task).filter(candidate=candidate).exists()
 
 
 def count_waiting(task: WritingTask) -> int:
@@ -163,7 +163,7 @@ def put_reference(item_id: int, set_id: int, text: str, meta: dict[str, Any]) ->
     raise AssertionError("unreachable")
 
 
-def go_on(task: WritingTask, sent: Submission, verdict: Verdict) -> None:
+def advance_task(task: WritingTask, sent: Submission, verdict: Verdict) -> None:
     """Update the task and the member's counters after a stored attempt."""
     now = timezone.now()
     member = WritingMember.objects.filter(pk=task.member_id)
@@ -172,7 +172,7 @@ def go_on(task: WritingTask, sent: Submission, verdict: Verdict) -> None:
         accepted=F("accepted") + int(verdict.decision == "accept"), seconds=F("seconds") + seconds, last_at=now
     )
     if not verdict.closes:
-        keep_draft(task, sent)
+        store_draft(task, sent)
         return
     end_round(task)
     if verdict.decision == "accept" and Reference.objects.filter(
@@ -202,7 +202,7 @@ def close_task(task: WritingTask, why: str) -> bool:
     return bool(changed)
 
 
-def keep_draft(task: WritingTask, sent: Submission) -> None:
+def store_draft(task: WritingTask, sent: Submission) -> None:
     if sent.text:
         draft = {"text": sent.text, "candidate": sent.candidate, "relevant": sent.relevant}
         WritingTask.objects.filter(pk=task.pk).update(

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from annotation.models import Campaign, Item
-from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.campaigns import make_campaign_plan
 from annotation.selectors.judging_sheet import make_sheet
 from annotation.services.campaigns import update_campaign
 from annotation.services.campaigns_preview import get_item_texts
@@ -23,11 +23,12 @@ from evalapp.common.forms import read_number
 from evalapp.common.pages import page
 
 from .campaign_pages import JUDGING
-from .campaign_tables import system_words
+from .campaign_tables import describe_system
 
 LISTS = ("practice", "controls")
-FOUND = 20
+MATCHES = 20
 TOO_LONG = 2_000_000
+_START = '{"practice": ['
 
 
 def _number(text: str) -> float | int | str:
@@ -41,17 +42,17 @@ def _number(text: str) -> float | int | str:
 
 def _expected(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
     """The expected range or verdicts by question; empty questions have no expected answer."""
-    found: dict[str, Any] = {}
+    expected: dict[str, Any] = {}
     for aspect in form["aspects"]:
         name = aspect["name"]
         if form["kind"] == "likert":
             low = request.POST.get(f"low.{name}", "").strip()
             high = request.POST.get(f"high.{name}", "").strip()
             if low or high:
-                found[name] = [_number(low or high), _number(high or low)]
+                expected[name] = [_number(low or high), _number(high or low)]
         elif verdicts := request.POST.getlist(f"verdict.{name}"):
-            found[name] = verdicts
-    return found
+            expected[name] = verdicts
+    return expected
 
 
 def _row(request: HttpRequest, form: dict[str, Any]) -> dict[str, Any]:
@@ -81,8 +82,10 @@ def _pasted(text: str) -> tuple[dict[str, list], str]:
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError) as error:
-        place = f" (line {error.lineno}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
-        return {}, _("This is not JSON%(place)s. Start with %(start)s") % {"place": place, "start": '{"practice": ['}
+        if not isinstance(error, json.JSONDecodeError):
+            return {}, _("This is not JSON. Start with %(start)s") % {"start": _START}
+        message = _("This is not JSON (line %(line)d, column %(column)d). Start with %(start)s")
+        return {}, message % {"line": error.lineno, "column": error.colno, "start": _START}
     if not isinstance(raw, dict) or not raw or set(raw) - set(LISTS):
         return {}, _("Paste one object with the lists “practice” and “controls”.")
     if not all(isinstance(rows, list) for rows in raw.values()):
@@ -99,7 +102,7 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         message = _("Practice and control items are fixed once a campaign has been opened. Copy it to change them.")
         raise Conflict(message)
     form = make_sheet(campaign).shown_form()
-    plan = campaign_plan(campaign)
+    plan = make_campaign_plan(campaign)
     errors: list[str] = []
     errors_pasted: list[str] = []
     if request.method == "POST":
@@ -107,7 +110,7 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         if wanted == "paste":
             rows, message = _pasted(request.POST.get("pasted", ""))
             errors_pasted = [message] if message else []
-            changes = {name: plan[name] + found for name, found in rows.items()}
+            changes = {name: plan[name] + added for name, added in rows.items()}
         else:
             name = request.POST.get("list", "")
             changes = {name: [*plan[name], _row(request, form)]} if name in LISTS else {}
@@ -116,8 +119,9 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             try:
                 update_campaign(campaign=campaign, user=request.user, changes=changes)
             except EvalappError as error:
-                said = _said(error, plan, wanted == "paste")
-                errors, errors_pasted = ([], said) if wanted == "paste" else (said, [])
+                is_pasted = wanted == "paste"
+                shown = _list_errors(error, plan, is_pasted)
+                errors, errors_pasted = ([], shown) if is_pasted else (shown, [])
             else:
                 messages.success(request, _("Saved."))
                 return redirect("annotation:campaign-checks", slug, pk)
@@ -144,10 +148,12 @@ def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     """A row of the plan, for the table."""
     verdicts = {verdict["value"]: verdict["label"] for verdict in form["verdicts"]}
 
-    def value(found: Any) -> str:
-        if isinstance(found, list) and form["kind"] == "likert":
-            return _(" to ").join(dict.fromkeys(f"{one:g}" for one in found))
-        return _(" or ").join(verdicts.get(one, str(one)) for one in (found if isinstance(found, list) else [found]))
+    def value(expected: Any) -> str:
+        if isinstance(expected, list) and form["kind"] == "likert":
+            return _(" to ").join(dict.fromkeys(f"{one:g}" for one in expected))
+        return _(" or ").join(
+            verdicts.get(one, str(one)) for one in (expected if isinstance(expected, list) else [expected])
+        )
 
     def name(system: str, step: str) -> str:
         if row.get(step) is None:
@@ -160,8 +166,8 @@ def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     if "reference" in row:
         shown.append(_("reference %(number)d") % {"number": row["reference"] + 1})
     words = ", ".join(
-        value(found) if len(form["aspects"]) == 1 else f"{aspect} {value(found)}"
-        for aspect, found in row["expected"].items()
+        value(expected) if len(form["aspects"]) == 1 else f"{aspect} {value(expected)}"
+        for aspect, expected in row["expected"].items()
     )
     return {**row, "shown": " / ".join(shown), "words": words}
 
@@ -183,18 +189,19 @@ def _example(form: dict[str, Any]) -> str:
     return json.dumps({"practice": [row], "controls": []}, ensure_ascii=False)
 
 
-def _said(error: EvalappError, plan: dict[str, Any], pasted: bool) -> list[str]:
+def _list_errors(error: EvalappError, plan: dict[str, Any], pasted: bool) -> list[str]:
     """Error messages with the row number in the pasted text, not counting existing rows."""
-    found = []
+    lines = []
     for fault in error.faults:
         list_name, bracket, rest = fault.field.partition("[")
-        number, _, inside = rest.partition("]")
+        number, _bracket, inside = rest.partition("]")
         if pasted and bracket and number.isdecimal() and list_name in LISTS:
-            place = f"{list_name}, row {int(number) - len(plan[list_name]) + 1}{inside.replace('.', ', ')}"
-            found.append(f"{place}: {fault.message}")
+            row = int(number) - len(plan[list_name]) + 1
+            place = _("%(list)s, row %(row)d") % {"list": list_name, "row": row} + inside.replace(".", ", ")
+            lines.append(f"{place}: {fault.message}")
         else:
-            found.append(fault.message)
-    return found or [error.detail]
+            lines.append(fault.message)
+    return lines or [error.detail]
 
 
 def _questions(request: HttpRequest, form: dict[str, Any]) -> list[dict[str, Any]]:
@@ -220,20 +227,20 @@ def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
         typed = {side: request.POST.get(side, "") for side in ("output_a", "output_b")}
         for output in outputs:
             output.choice = f"{output.system.name}|{'' if output.step is None else output.step}"
-            output.words = system_words(output)
+            output.words = describe_system(output)
             output.typed = typed
         return {"item": item, "outputs": outputs, "references": references}
     words = request.GET.get("q", "").strip()
     if words:
         items = items.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
-    return {"q": words, "found": list(items.order_by("order_key")[:FOUND]), "missing": key}
+    return {"q": words, "found": list(items.order_by("order_key")[:MATCHES]), "missing": key}
 
 
 @login_required
 @require_POST
 def check_remove(request: HttpRequest, slug: str, pk: int, name: str, number: int) -> HttpResponse:
     campaign = JUDGING.get_parts(request, slug, pk, "write")[1]
-    rows = campaign_plan(campaign)[name] if name in LISTS else []
+    rows = make_campaign_plan(campaign)[name] if name in LISTS else []
     if number >= len(rows):
         raise Conflict(_("That row no longer exists. Reload the page."))
     update_campaign(campaign=campaign, user=request.user, changes={name: rows[:number] + rows[number + 1 :]})

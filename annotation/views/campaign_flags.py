@@ -28,14 +28,14 @@ def flag_list(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> 
     project, campaign = kind.get_parts(request, slug, pk)
     resolved = request.GET.get("resolved") == "1"
     rows = list_flags(campaign, resolved=resolved)
-    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    flags = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
     context = {
         "project": project,
         "campaign": campaign,
         "pseudonyms": get_pseudonyms(campaign) if isinstance(campaign, Campaign) else rater_names(project.pk),
         "resolved": resolved,
-        "page": found,
-        "flags": found.rows,
+        "page": flags,
+        "flags": flags.rows,
         "may_write": may_write(request, project),
     }
     return page(request, kind.get_template("flags"), context)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -12,15 +13,15 @@ from django.forms import BaseFormSet, formset_factory
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from annotation.allocation.plan import OPTIONS
+from annotation.allocation.plan import OPTION_RULES, OPTIONS
 from annotation.models import Aspect, Campaign, System
-from annotation.selectors.campaigns import plan_choices
+from annotation.selectors.campaigns import list_plan_choices
 from annotation.services.campaigns import create_campaign
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Fault
 from evalapp.common.forms import read_number
 
-from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, pick_fields
+from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, option_field, pick_fields
 
 KINDS = (
     ("likert", _("Rating: one text at a time, on one or more scales")),
@@ -64,10 +65,10 @@ class CampaignForm(PlanForm):
         label=_("Number of pairs"),
         help_text=_("Balanced over pairs of systems. Leave empty for all pairs of all items."),
     )
-    adaptive = forms.BooleanField(
-        required=False,
-        label=_("Adaptive pair selection"),
-        help_text=_(
+    adaptive = option_field(
+        OPTION_RULES["adaptive"],
+        _("Adaptive pair selection"),
+        _(
             "Selects the pair of systems that is most informative for the ranking; “Number of pairs” of them are "
             "judged. The probability of each selection is stored, so that rankings can weight by it."
         ),
@@ -75,13 +76,11 @@ class CampaignForm(PlanForm):
     adaptive_goal = forms.ChoiceField(
         choices=GOALS, initial=OPTIONS["adaptive_goal"], required=False, label=_("Goal of the selection")
     )
-    adaptive_floor = forms.IntegerField(
-        min_value=5,
-        max_value=100,
-        initial=20,
-        required=False,
-        label=_("Random pairs in per cent"),
-        help_text=_("Minimum share of pairs that are drawn at random, which keeps estimates unbiased."),
+    adaptive_floor = option_field(
+        replace(OPTION_RULES["adaptive_floor"], optional=True),
+        _("Random pairs in per cent"),
+        _("Minimum share of pairs that are drawn at random, which keeps estimates unbiased."),
+        percent=True,
     )
     overlap = forms.IntegerField(
         min_value=1,
@@ -90,36 +89,30 @@ class CampaignForm(PlanForm):
         label=_("Overlap"),
         help_text=_("How many annotators judge each text. Agreement needs at least two."),
     )
-    answer_on_key = forms.BooleanField(
-        required=False,
-        label=_("With a single question, submit as soon as a key selects an answer"),
-        initial=OPTIONS["answer_on_key"],
+    answer_on_key = option_field(
+        OPTION_RULES["answer_on_key"], _("With a single question, submit as soon as a key selects an answer")
     )
-    allow_note = forms.BooleanField(required=False, label=_("Annotators can add a note"), initial=True)
-    allow_skip = forms.BooleanField(required=False, label=_("Annotators can skip texts"), initial=True)
-    allow_revise = forms.BooleanField(
-        required=False, label=_("Annotators can correct answers until the campaign is closed"), initial=True
+    allow_note = option_field(OPTION_RULES["allow_note"], _("Annotators can add a note"))
+    allow_skip = option_field(OPTION_RULES["allow_skip"], _("Annotators can skip texts"))
+    allow_revise = option_field(
+        OPTION_RULES["allow_revise"], _("Annotators can correct answers until the campaign is closed")
     )
-    control_rate = forms.IntegerField(
-        min_value=0,
-        max_value=50,
-        initial=10,
-        label=_("Control items in per cent"),
-        help_text=_("Share of texts with a known answer."),
+    control_rate = option_field(
+        OPTION_RULES["control_rate"],
+        _("Control items in per cent"),
+        _("Share of texts with a known answer."),
+        percent=True,
     )
-    repeat_share = forms.IntegerField(
-        min_value=0,
-        max_value=50,
-        initial=0,
-        label=_("Repeats in per cent"),
-        help_text=_("Share of texts shown to the same annotator again, to measure consistency."),
+    repeat_share = option_field(
+        OPTION_RULES["repeat_share"],
+        _("Repeats in per cent"),
+        _("Share of texts shown to the same annotator again, to measure consistency."),
+        percent=True,
     )
-    repeat_gap = forms.IntegerField(
-        min_value=0,
-        max_value=10_000,
-        initial=10,
-        label=_("Texts between repeats"),
-        help_text=_("Minimum number of other texts before one is repeated."),
+    repeat_gap = option_field(
+        OPTION_RULES["repeat_gap"],
+        _("Texts between repeats"),
+        _("Minimum number of other texts before one is repeated."),
     )
 
     def __init__(self, *args: Any, systems: Sequence[System] = (), **kwargs: Any) -> None:
@@ -220,7 +213,7 @@ class AspectRow(forms.Form):
 AspectRows = formset_factory(AspectRow, extra=0)
 
 
-def aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add: int = 0) -> BaseFormSet:
+def make_aspect_rows(data: Any = None, *, initial: Iterable[dict[str, Any]] = (), add: int = 0) -> BaseFormSet:
     """The rows as submitted (with `add` more), or with initial values."""
     if data is not None:
         if add:
@@ -282,13 +275,13 @@ class JudgingEditor(PlanEditor):
     create = staticmethod(create_campaign)
 
     def __init__(self, project: Project, *, data: QueryDict | None = None, plan: dict[str, Any] | None = None) -> None:
-        self.project, self.choices = project, plan_choices(project=project)
+        self.project, self.choices = project, list_plan_choices(project=project)
         initial = CampaignForm.read_initial(plan) if plan else None
         self.form = CampaignForm(data, initial=initial, systems=self.choices["systems"])
         if data is not None:
-            self.rows = aspect_rows(data, add=int(data.get("do") == "add-aspect"))
+            self.rows = make_aspect_rows(data, add=int(data.get("do") == "add-aspect"))
         else:
-            self.rows = aspect_rows(
+            self.rows = make_aspect_rows(
                 initial=rows_from_plan(plan) if plan else rows_from_project(self.choices["aspects"])
             )
 
@@ -329,7 +322,7 @@ _RUNNING_FIELDS = (*CHANGEABLE, *_FLAGS, "control_rate", "adaptive", "adaptive_g
 
 
 class RunningForm(pick_fields(CampaignForm, _RUNNING_FIELDS)):  # type: ignore[misc]
-    """What can change while people judge."""
+    """The fields that can change while people judge."""
 
     def __init__(self, *args: Any, campaign: Campaign, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

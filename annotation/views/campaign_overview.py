@@ -31,7 +31,7 @@ def _answered() -> Any:
     return CampaignMember.objects.filter(campaign=OuterRef("pk")).values("campaign")
 
 
-def campaigns_section(request: HttpRequest, project: Project) -> str | None:
+def render_campaigns_section(request: HttpRequest, project: Project) -> str | None:
     """A few judging campaigns: open and paused ones, then others. One query."""
     if not _may(request, project, "read"):
         return None
@@ -53,7 +53,7 @@ def campaigns_section(request: HttpRequest, project: Project) -> str | None:
     return render_to_string("annotation/overview/campaigns.html", context, request=request)
 
 
-def campaign_step(request: HttpRequest, project: Project) -> Step | None:
+def make_campaign_step(request: HttpRequest, project: Project) -> Step | None:
     """The step of planning or opening a campaign; done once one was opened."""
     if not _may(request, project, "write") or not has_outputs(project):
         return None
@@ -67,18 +67,20 @@ def campaign_step(request: HttpRequest, project: Project) -> Step | None:
             action=_("New campaign"),
         )
     if last.opened_at is None:
-        return Step(
-            title=_("Open the campaign"),
-            text=_("“%(name)s” is a draft. Open it and invite annotators with a link.") % {"name": last.name},
-            url=reverse("annotation:campaign", args=[project.slug, last.pk]),
-            action=_("Open draft"),
+        return _make_draft_step(
+            _("Open the campaign"), last, reverse("annotation:campaign", args=[project.slug, last.pk])
         )
     return Step(
         title=_("Collect human judgements"), text=_("Campaigns were opened."), url=url, action=_("Campaigns"), done=True
     )
 
 
-def writing_section(request: HttpRequest, project: Project) -> str | None:
+def _make_draft_step(title: str, campaign: Campaign | WritingCampaign, url: str) -> Step:
+    text = _("“%(name)s” is a draft. Open it and invite annotators with a link.") % {"name": campaign.name}
+    return Step(title=title, text=text, url=url, action=_("Open draft"))
+
+
+def render_writing_section(request: HttpRequest, project: Project) -> str | None:
     """The newest writing campaigns that are not closed. One query."""
     if not _may(request, project, "read"):
         return None
@@ -90,7 +92,7 @@ def writing_section(request: HttpRequest, project: Project) -> str | None:
     )
 
 
-def writing_step(request: HttpRequest, project: Project) -> Step | None:
+def make_writing_step(request: HttpRequest, project: Project) -> Step | None:
     """The step of planning or opening a writing campaign; done once one was opened. Only in projects that have such a
     campaign or an evaluator that could guide one, because few projects need more references."""
     if not _may(request, project, "write"):
@@ -102,12 +104,8 @@ def writing_step(request: HttpRequest, project: Project) -> Step | None:
         text = _("Annotators write references.")
         return Step(title=_("Collect references"), text=text, url=url, action=_("Progress"), done=True)
     if last is not None:
-        return Step(
-            title=_("Open the writing campaign"),
-            text=_("“%(name)s” is a draft. Open it and invite annotators with a link.") % {"name": last.name},
-            url=reverse("annotation:writing", args=[project.slug, last.pk]),
-            action=_("Open draft"),
-        )
+        url = reverse("annotation:writing", args=[project.slug, last.pk])
+        return _make_draft_step(_("Open the writing campaign"), last, url)
     if not hooks.list_reliability_evaluators(project=project):
         return None
     return Step(

@@ -163,7 +163,7 @@ def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: Cam
 
 
 def _count_answers(campaign: Any) -> dict[str, Any]:
-    """What the confirmation page says about the work so far."""
+    """The amount of work so far, for the confirmation page."""
     if isinstance(campaign, Campaign):
         return {"progress": watch_campaign(campaign, with_figures=False)}
     return {"written": campaign.written.filter(state=WrittenReference.State.SHOWN).count()}

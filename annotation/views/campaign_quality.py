@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign
-from annotation.selectors.campaigns_quality import LATEST, campaign_quality
+from annotation.selectors.campaigns_quality import LATEST, compute_quality
 from evalapp.common.pages import page
 from evalapp.side_figures import side_figure
 
@@ -27,14 +27,14 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project, campaign = JUDGING.get_parts(request, slug, pk)
     if campaign.state == Campaign.State.DRAFT:
         return redirect("annotation:campaign", slug, pk)
-    found = campaign_quality(campaign)
+    figures = compute_quality(campaign)
     plots: list[dict[str, Any]] = []
     with side_figure("The plots of this page"):
-        plots = _plots(campaign, found["aspects"])
+        plots = _plots(campaign, figures["aspects"])
     context = {
         "project": project,
         "campaign": campaign,
-        "quality": found,
+        "quality": figures,
         "latest": LATEST,
         "plots": plots,
         "may_write": may_write(request, project),

@@ -17,17 +17,17 @@ _SHORT = {
 }  # fmt: skip
 
 
-def system_words(output: Any) -> str:
+def describe_system(output: Any) -> str:
     if output.step is None:
         return output.system.name
     return _("%(system)s at step %(step)d") % {"system": output.system.name, "step": output.step}
 
 
-def unit_words(unit: Unit) -> list[str]:
+def describe_unit(unit: Unit) -> list[str]:
     """The names of the texts in a unit, in order; a single name in a rating."""
-    names = [system_words(unit.output_a)]
+    names = [describe_system(unit.output_a)]
     if unit.output_b is not None:
-        names.append(system_words(unit.output_b))
+        names.append(describe_system(unit.output_b))
     elif unit.reference is not None:
         names.append(_("reference %(number)d") % {"number": unit.reference.position + 1})
     return names
@@ -35,10 +35,10 @@ def unit_words(unit: Unit) -> list[str]:
 
 def answer_lines(rows: Iterable[Judgement], pseudonyms: dict[int, str]) -> list[dict[str, Any]]:
     """Judgements for a table. Verdicts give the name of the preferred text."""
-    found = []
+    lines = []
     for row in rows:
         unit = row.assignment.unit
-        names = unit_words(unit)
+        names = describe_unit(unit)
         sides = {"a": names[0], "b": names[-1]}
         plain = turn(row.answer, row.assignment.side_swapped)
         answers = [
@@ -48,7 +48,7 @@ def answer_lines(rows: Iterable[Judgement], pseudonyms: dict[int, str]) -> list[
             }
             for name, value in plain.items()
         ]
-        found.append(
+        lines.append(
             {
                 "row": row,
                 "unit": unit,
@@ -58,10 +58,10 @@ def answer_lines(rows: Iterable[Judgement], pseudonyms: dict[int, str]) -> list[
                 "repeat": row.assignment.repeat_number,
             }
         )
-    return found
+    return lines
 
 
-def coverage(progress: CampaignProgress) -> list[dict[str, Any]]:
+def compute_coverage(progress: CampaignProgress) -> list[dict[str, Any]]:
     """The number of units with 0, 1, ... k answers."""
     most = max([progress.campaign.overlap, *progress.units_by_answers])
     return [

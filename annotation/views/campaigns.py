@@ -10,8 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign, Unit
-from annotation.selectors.campaigns import campaign_plan, list_campaigns
-from annotation.selectors.campaigns_watch import CampaignProgress, latest_judgements, watch_campaign
+from annotation.selectors.campaigns import list_campaigns, make_campaign_plan
+from annotation.selectors.campaigns_watch import CampaignProgress, list_latest_judgements, watch_campaign
 from annotation.selectors.judging_sheet import make_sheet
 from annotation.selectors.writing import list_writing
 from annotation.services.campaigns_preview import preview_assignment
@@ -24,7 +24,7 @@ from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
 from .campaign_pages import JUDGING, PAGE_SIZE, may_write
-from .campaign_tables import answer_lines, coverage
+from .campaign_tables import answer_lines, compute_coverage
 from .judging import make_questions
 
 LATEST_SHOWN = 8
@@ -42,10 +42,15 @@ MOST_NUMBER = 999_999
 @require_safe
 def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    found = keyset(
+    campaigns = keyset(
         list_campaigns(project=project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE
     )
-    context = {"project": project, "page": found, "campaigns": found.rows, "may_write": may_write(request, project)}
+    context = {
+        "project": project,
+        "page": campaigns,
+        "campaigns": campaigns.rows,
+        "may_write": may_write(request, project),
+    }
     if "cursor" not in request.GET:
         context["writing"] = list(list_writing(project=project)[:WRITING_SHOWN])
     return page(request, "annotation/campaigns/list.html", context)
@@ -76,7 +81,7 @@ def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     limit = min(units, campaign.max_per_annotator or units)
     kinds = list(campaign.units.exclude(kind=Unit.Kind.NORMAL).values_list("kind", flat=True))
     return {
-        "plan": campaign_plan(campaign),
+        "plan": make_campaign_plan(campaign),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "opening": campaign.opening if campaign.opening_id else None,
         "estimate": {
@@ -94,14 +99,14 @@ def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 
 def _figures(progress: CampaignProgress) -> dict[str, Any]:
     sided = progress.campaign.kind != Campaign.Kind.LIKERT
-    return {"progress": progress, "coverage": coverage(progress), "sided": sided, "with_figures": True}
+    return {"progress": progress, "coverage": compute_coverage(progress), "sided": sided, "with_figures": True}
 
 
 def _watch(campaign: Campaign) -> dict[str, Any]:
     """The part that refreshes every few seconds. In a large campaign, agreement and coverage are loaded separately."""
     small = campaign.unit_count * campaign.overlap <= FIGURES_AT_ONCE
     progress = watch_campaign(campaign, with_figures=small)
-    latest = list(latest_judgements(campaign).order_by("-pk")[:LATEST_SHOWN])
+    latest = list(list_latest_judgements(campaign).order_by("-pk")[:LATEST_SHOWN])
     left = max(0, progress.slots - progress.done)
     return {
         **_figures(progress),

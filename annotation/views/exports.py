@@ -82,17 +82,17 @@ def export_list(request: HttpRequest, slug: str) -> HttpResponse:
     if posted and form.is_valid():
         request_export(project=project, user=request.user, **form.cleaned_data)
         return redirect("annotation:export-list", slug)
-    found = keyset(list_exports(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=20)
-    active = any(run.is_active for run in found.rows)
+    exports = keyset(list_exports(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=20)
+    active = any(run.is_active for run in exports.rows)
     served = {queue for beat in live_workers() for queue in beat.queues} if active else set()
     context: dict[str, Any] = {
         "project": project,
         "form": form,
-        "page": found,
+        "page": exports,
         "active": active,
         "may_write": can(user=request.user, project=project, need="write"),
-        "rows": [(run, _files(run)) for run in found.rows],
-        "unserved": sorted({run.queue for run in found.rows if run.is_active} - served),
+        "rows": [(run, _files(run)) for run in exports.rows],
+        "unserved": sorted({run.queue for run in exports.rows if run.is_active} - served),
     }
     return page(request, "annotation/export/list.html", context, fragment="table", status=400 if posted else 200)
 

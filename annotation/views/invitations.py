@@ -53,9 +53,9 @@ def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -
 def invitation_revoke(request: HttpRequest, slug: str, pk: int, invitation: int, kind: CampaignPages) -> HttpResponse:
     project, campaign = kind.get_parts(request, slug, pk, "write")
     rows = Invitation.objects.select_related("project").filter(project=project, role=Role.ANNOTATOR)
-    found = rows.filter(pk=invitation, landing=kind.get_landing(campaign)).first()
-    if found is None:
+    row = rows.filter(pk=invitation, landing=kind.get_landing(campaign)).first()
+    if row is None:
         raise NotThere(_("There is no such invitation to this campaign."))
-    revoke_invitation(invitation=found, actor=request.user)
+    revoke_invitation(invitation=row, actor=request.user)
     messages.success(request, _("The link is revoked. People who joined with it stay."))
     return redirect(f"annotation:{kind.name}-people", slug, pk)

@@ -11,17 +11,17 @@ from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Item, System
 from annotation.parsers.kinds import SYSTEM_KINDS
-from annotation.selectors.data import list_systems, system_names
+from annotation.selectors.data import list_system_names, list_systems
 from annotation.selectors.items import (
     RATED,
     SCOPES,
     ItemFilter,
     count_judgements,
+    find_neighbours,
     get_item,
-    look_at,
-    neighbours,
+    get_item_view,
 )
-from annotation.selectors.search import item_page
+from annotation.selectors.search import get_item_page
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import can, get_project
 from evalapp.common.errors import NotThere
@@ -40,15 +40,15 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
         **{name: request.GET.get(name, "").strip() for name in ("q", "group", "meta", "system", "rated")},
         scope=request.GET.get("scope") or "context",
     )
-    found = item_page(project, wanted, cursor=request.GET.get("cursor", ""), size=PAGE)
-    counts = count_judgements(found.rows)
+    items = get_item_page(project, wanted, cursor=request.GET.get("cursor", ""), size=PAGE)
+    counts = count_judgements(items.rows)
     context = {
         "project": project,
         "filter": wanted,
-        "page": found,
-        "rows": [(item, counts[item.pk]) for item in found.rows],
-        "any": bool(found.rows) or Item.objects.filter(project=project).exists(),
-        "systems": system_names(project)[:MAX_CHOICES],
+        "page": items,
+        "rows": [(item, counts[item.pk]) for item in items.rows],
+        "any": bool(items.rows) or Item.objects.filter(project=project).exists(),
+        "systems": list_system_names(project)[:MAX_CHOICES],
         "scopes": SCOPES.items(),
         "rated": RATED.items(),
         "may_write": can(user=request.user, project=project, need="write"),
@@ -61,8 +61,8 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
 def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     item = get_item(project, pk)
-    before, after = neighbours(item)
-    context = {"project": project, "view": look_at(item), "item": item, "before": before, "after": after}
+    before, after = find_neighbours(item)
+    context = {"project": project, "view": get_item_view(item), "item": item, "before": before, "after": after}
     return page(request, "annotation/item/show.html", context)
 
 
@@ -70,10 +70,10 @@ def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 @require_safe
 def system_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    found = page_of_list(list_systems(project), cursor=request.GET.get("cursor", ""), size=100)
+    systems = page_of_list(list_systems(project), cursor=request.GET.get("cursor", ""), size=100)
     context = {
         "project": project,
-        "page": found,
+        "page": systems,
         "kinds": SYSTEM_KINDS,
         "may_write": can(user=request.user, project=project, need="write"),
     }
@@ -88,5 +88,7 @@ def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if system is None:
         raise NotThere(_("There is no such system in this project."))
     set_system_kind(system=system, kind=request.POST.get("kind", ""), user=request.user)
-    messages.success(request, f"“{system.name}” is now {system.get_kind_display().lower()}.")
+    messages.success(
+        request, _("“%(name)s” is now %(kind)s.") % {"name": system.name, "kind": system.get_kind_display().lower()}
+    )
     return redirect("annotation:system-list", slug)

@@ -21,16 +21,16 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from annotation.models import Assignment, Campaign
 from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
+    find_previous_assignment,
     get_own_assignment,
-    my_campaigns,
-    own_history,
-    previous_assignment,
+    list_my_campaigns,
+    list_own_assignments,
     wire_own,
 )
 from annotation.selectors.judging_sheet import Sheet, make_sheet
-from annotation.selectors.writing import my_writing
+from annotation.selectors.writing import list_my_writing
 from annotation.services.bodies import read_answer
-from annotation.services.judging import WHY_TEXT, NextAssignment, Progress, next_assignment, submit_answer
+from annotation.services.judging import WHY_TEXT, NextAssignment, get_next_assignment, make_progress, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.forms import read_number
@@ -38,7 +38,7 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
 from .annotator_pages import TITLES, show_flag_page, show_guidelines
-from .scripted import json_body, make_store_key, problem_answer, signed_in, wants_json
+from .scripted import make_problem_response, make_store_key, read_json, signed_in, wants_json
 
 PAGE = "annotation/judging/page.html"
 ASSIGNMENT = "annotation/judging/page/_assignment.html"
@@ -46,7 +46,7 @@ ASSIGNMENT = "annotation/judging/page/_assignment.html"
 
 def make_questions(form: dict[str, Any], answer: dict[str, Any], errors: dict[str, list[str]]) -> list[dict[str, Any]]:
     """The questions with the chosen answers and error messages, for the template."""
-    found = []
+    questions = []
     for aspect in form["aspects"]:
         value = answer.get(aspect["name"])
         row = {**aspect, "value": value, "errors": errors.get(aspect["name"], [])}
@@ -54,19 +54,19 @@ def make_questions(form: dict[str, Any], answer: dict[str, Any], errors: dict[st
             row["points"] = [{**point, "chosen": str(point["value"]) == str(value)} for point in aspect["points"]]
         else:
             row["verdicts"] = [{**verdict, "chosen": verdict["value"] == value} for verdict in form["verdicts"]]
-        found.append(row)
-    return found
+        questions.append(row)
+    return questions
 
 
 @lru_cache(maxsize=256)
-def blank_questions(form_json: bytes) -> SafeString:
+def render_blank_questions(form_json: bytes) -> SafeString:
     """The questions without answers. Cached, because they are the same for all and take half of the rendering time."""
     form = json.loads(form_json)
     context = {"form": form, "questions": make_questions(form, {}, {})}
     return mark_safe(render_to_string("annotation/judging/page/_questions.html", context))
 
 
-def card(
+def make_card_context(
     request: HttpRequest,
     campaign: Campaign,
     sheet: Sheet,
@@ -87,7 +87,7 @@ def card(
     if answer or errors:
         questions: dict[str, Any] = {"questions": make_questions(form, answer or {}, errors or {})}
     else:
-        questions = {"blank_questions": blank_questions(sheet.form_json)}
+        questions = {"blank_questions": render_blank_questions(sheet.form_json)}
     return {
         "campaign": campaign,
         "sheet": sheet,
@@ -106,7 +106,7 @@ def card(
 
 
 def turn_context(request: HttpRequest, campaign: Campaign, turn: NextAssignment) -> dict[str, Any]:
-    return card(request, campaign, turn.sheet, turn.shown, progress=turn.progress, why=turn.why)
+    return make_card_context(request, campaign, turn.sheet, turn.shown, progress=turn.progress, why=turn.why)
 
 
 @login_required
@@ -114,8 +114,8 @@ def turn_context(request: HttpRequest, campaign: Campaign, turn: NextAssignment)
 def my_work(request: HttpRequest) -> HttpResponse:
     """The annotator's campaigns with their progress."""
     context = {
-        "campaigns": my_campaigns(user=request.user),
-        "writing": my_writing(user=request.user),
+        "campaigns": list_my_campaigns(user=request.user),
+        "writing": list_my_writing(user=request.user),
         "judging_key": make_store_key(request, "judging"),
         "writing_key": make_store_key(request, "writing"),
     }
@@ -128,7 +128,7 @@ def my_work(request: HttpRequest) -> HttpResponse:
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """The judging page with the current text."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
-    turn = next_assignment(user=request.user, campaign_id=pk)
+    turn = get_next_assignment(user=request.user, campaign_id=pk)
     return page(request, PAGE, turn_context(request, campaign, turn))
 
 
@@ -137,7 +137,7 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
 @require_GET
 def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
     """The text after the current one, prefetched while that is judged; 204 if there is none."""
-    turn = next_assignment(user=request.user, campaign_id=pk, ahead=True)
+    turn = get_next_assignment(user=request.user, campaign_id=pk, ahead=True)
     if turn.shown is None or turn.shown.public == request.GET.get("after"):
         return HttpResponse(status=204)
     return page(request, ASSIGNMENT, _ahead(request, turn))
@@ -163,27 +163,19 @@ def _own_context(
     request: HttpRequest, campaign: Campaign, row: Assignment, sheet: Sheet, **more: Any
 ) -> dict[str, Any]:
     """The context of an assignment with the stored answer, or with the one that was just submitted."""
-    full = own_history(user=request.user, campaign=campaign).get(pk=row.pk)
+    full = list_own_assignments(user=request.user, campaign=campaign).get(pk=row.pk)
     shown = wire_own(full)
     shown |= {
         "public": shown["id"],
         "texts": [text["text"] for text in shown["texts"]],
         "is_practice": shown["practice"],
     }
-    member = campaign.members.get(annotator=request.user)
-    progress = Progress(
-        member.done,
-        max(sheet.goal, member.done),
-        member.skipped,
-        member.seconds,
-        member.practised,
-        sheet.practice_count,
-    )
+    progress = make_progress(campaign.members.get(annotator=request.user), sheet)
     answered = shown["answer"] is not None
     can_revise = campaign.state != Campaign.State.CLOSED and sheet.options["allow_revise"]
     given = more.pop("answer", shown["answer"])
     note = more.pop("note", shown["note"])
-    return card(
+    return make_card_context(
         request,
         campaign,
         sheet,
@@ -279,10 +271,10 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """An answer from the page's script. With `next`, the response contains the text after the current one, which saves
     a request per text. With `confirm`, the page after a correction shows the same message as without script."""
     try:
-        body = json_body(request) if wants_json(request) else request.POST.dict()
+        body = read_json(request) if wants_json(request) else request.POST.dict()
         done = submit_answer(user=request.user, public=public, campaign_id=pk, **read_answer(body))
     except EvalappError as error:
-        return problem_answer(error)
+        return make_problem_response(error)
     if body.get("confirm"):
         _confirm_correction(request, body.get("replaces"), done.version)
     sent: dict[str, Any] = {"version": done.version, "saved_at": done.created_at}
@@ -307,7 +299,7 @@ def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
     before = None
     if public := request.GET.get("from"):
         before = get_own_assignment(user=request.user, public=public).order_number
-    row = previous_assignment(user=request.user, campaign=campaign, before=before)
+    row = find_previous_assignment(user=request.user, campaign=campaign, before=before)
     if row is None:
         messages.info(request, _("There is no earlier answer."))
         return redirect("annotation:judge", pk)

@@ -13,11 +13,11 @@ from evalapp.accounts.models import Project
 from evalapp.common.overview import Step
 
 
-def item_counts(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
+def count_items(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
     return _counts(Item, projects)
 
 
-def output_counts(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
+def count_outputs(_request: HttpRequest, projects: list[Project]) -> dict[int, int]:
     return _counts(Output, projects)
 
 
@@ -26,7 +26,7 @@ def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[i
     return dict(rows.values_list("project_id").annotate(n=Count("pk")))
 
 
-def data_step(_request: HttpRequest, project: Project) -> Step:
+def make_data_step(_request: HttpRequest, project: Project) -> Step:
     if has_outputs(project):
         return Step(
             _("Data uploaded"), _("Items and outputs."),
@@ -38,4 +38,4 @@ def data_step(_request: HttpRequest, project: Project) -> Step:
         if items
         else _("Items with references, and the outputs of systems: JSONL, CSV or TSV.")
     )
-    return Step(_("Upload data"), text, reverse("annotation:upload-list", args=[project.slug]), "Upload")
+    return Step(_("Upload data"), text, reverse("annotation:upload-list", args=[project.slug]), _("Upload"))

@@ -1,4 +1,4 @@
-"""What the forms of judging and writing plans share: common fields, the selection of items, and errors by field."""
+"""The parts that forms of judging and writing plans share: common fields, selection of items, errors by field."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from annotation.allocation.plan_reading import slugify
+from annotation.allocation.plan_reading import Option, slugify
 from annotation.models import Campaign, WritingCampaign
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import Fault
@@ -108,6 +108,22 @@ class PlanForm(HelpedForm):
         }
 
 
+def option_field(rule: Option, label: Any, help_text: Any = "", *, percent: bool = False) -> forms.Field:
+    """The form field of an option of a plan, with its default and limits; shares can be entered in per cent."""
+    texts = {"label": label, "help_text": help_text}
+    if rule.type is bool:
+        return forms.BooleanField(required=False, initial=rule.default, **texts)
+    factor = 100 if percent else 1
+    field = forms.IntegerField if percent or rule.type is int else forms.FloatField
+    return field(
+        required=not rule.optional,
+        min_value=round(factor * rule.low) if percent else rule.low,
+        max_value=round(factor * rule.high) if percent else rule.high,
+        initial=round(factor * rule.default) if percent else rule.default,
+        **texts,
+    )
+
+
 def pick_fields(form: type[PlanForm], names: Iterable[str]) -> type[HelpedForm]:
     """A form class with some of the fields of `form`."""
     fields = {name: form.base_fields[name] for name in names}
@@ -146,7 +162,7 @@ class PlanEditor:
         self.form.add_faults(faults, detail)
 
     def get_context(self) -> dict[str, Any]:
-        """What the template shows besides project and campaign."""
+        """The variables of the template besides project and campaign."""
         return {"form": self.form}
 
 

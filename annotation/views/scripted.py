@@ -36,10 +36,10 @@ def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
-def json_body(request: HttpRequest) -> dict[str, Any]:
+def read_json(request: HttpRequest) -> dict[str, Any]:
     try:
         body = json.loads(request.body, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
@@ -49,9 +49,24 @@ def json_body(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def problem_answer(error: EvalappError, html: str = "") -> JsonResponse:
+def make_problem_response(error: EvalappError, html: str = "") -> JsonResponse:
     body = from_domain(error) | ({"html": html} if html else {})
     return JsonResponse(body, status=error.status, content_type=CONTENT_TYPE, headers=wait_headers(error))
+
+
+def answers_problems(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Answer scripts with problem details if the view raises an error; forms get the error page."""
+
+    @wraps(view)
+    def guard(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
+        try:
+            return view(request, *arguments, **named)
+        except EvalappError as error:
+            if not wants_json(request):
+                raise
+            return make_problem_response(error)
+
+    return guard
 
 
 def make_store_key(request: HttpRequest, work: str) -> str:

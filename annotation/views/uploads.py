@@ -85,11 +85,11 @@ def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error("files", error.detail)
         else:
             return redirect("annotation:upload-show", slug, upload.pk)
-    found = keyset(list_uploads(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
+    uploads = keyset(list_uploads(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
     context = {
         "project": project,
         "form": form,
-        "page": found,
+        "page": uploads,
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "annotation/upload/list.html", context, status=422 if posted else 200)

@@ -1,5 +1,5 @@
 """The writing page: next item, one item (write, add, discard, take back), finish, skip, flag, draft, and texts that
-others added meanwhile. Everything works with plain forms; static/js/write.js makes it live. `writing_desk` makes the
+others added meanwhile. Everything works with plain forms; static/js/write.js makes it live. `writing_context` makes the
 template context."""
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_own_campaign
-from annotation.selectors.writing import get_my_desk_task
+from annotation.selectors.writing import get_own_task
 from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
 from annotation.services.writing_attempts import drop_candidate, submit_attempt
 from annotation.services.writing_back import take_back_last
-from annotation.services.writing_desk import Desk, get_desk
-from annotation.services.writing_handout import next_task
-from annotation.services.writing_later import confirm_reference, next_confirmation
+from annotation.services.writing_handout import get_next_task
+from annotation.services.writing_later import confirm_reference, get_next_confirmation
+from annotation.services.writing_view import TaskView, get_task_view
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.pages import page
 
 from .annotator_pages import show_flag_page, show_guidelines
-from .scripted import json_body, problem_answer, signed_in, wants_json
-from .writing_desk import desk_context, outcome_words, plain_candidates
+from .scripted import answers_problems, make_problem_response, read_json, signed_in, wants_json
+from .writing_context import describe_outcome, list_plain_candidates, make_context
 
 PAGE = "annotation/writing/page.html"
-DESK = "annotation/writing/page/_desk.html"
+TASK = "annotation/writing/page/_task.html"
 FLAGS = {"yes": True, "no": False}
 BACK = gettext_lazy("Taken back. The text is no longer a reference.")
 CHOICES = (
@@ -49,12 +49,12 @@ CHOICES = (
 @require_GET
 def write(request: HttpRequest, pk: int) -> HttpResponse:
     """The current item, or the reason why there is none."""
-    return page(request, PAGE, desk_context(request, next_task(user=request.user, campaign_id=pk)))
+    return page(request, PAGE, make_context(request, get_next_task(user=request.user, campaign_id=pk)))
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> Any:
     """The user's task, which must belong to the campaign in the address."""
-    task = get_my_desk_task(user=request.user, public=public)
+    task = get_own_task(user=request.user, public=public)
     if task.campaign_id != pk:
         raise BadInput(_("This item belongs to another campaign. Go back to your campaigns."))
     return task
@@ -63,7 +63,7 @@ def _own(request: HttpRequest, pk: int, public: str) -> Any:
 def _body(request: HttpRequest) -> dict[str, Any]:
     """The members of the request, from a form or from JSON."""
     if wants_json(request):
-        return json_body(request)
+        return read_json(request)
     form = request.POST
     return {
         "submission": form.get("submission", ""),
@@ -91,24 +91,20 @@ def _seconds(body: dict[str, Any]) -> float | None:
 @signed_in
 @never_cache
 @require_http_methods(["GET", "POST"])
+@answers_problems
 def write_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """An item: show it, or add a text. `?part=references` is its current state, for refreshing an open page."""
-    try:
-        _own(request, pk, public)
-        if request.method == "POST":
-            return _submit(request, pk, public)
-    except EvalappError as error:
-        if not wants_json(request):
-            raise
-        return problem_answer(error)
-    desk = get_desk(user=request.user, public=public)
+    _own(request, pk, public)
+    if request.method == "POST":
+        return _submit(request, pk, public)
+    view = get_task_view(user=request.user, public=public)
     if request.GET.get("part") == "references":
-        context = desk_context(request, desk)
+        context = make_context(request, view)
         if request.GET.get("stamp") == context["stamp"]:
             return HttpResponse(status=204)
-        return page(request, DESK, context)
-    more = plain_candidates(request, desk)
-    return page(request, PAGE, desk_context(request, desk, **more))
+        return page(request, TASK, context)
+    more = list_plain_candidates(request, view)
+    return page(request, PAGE, make_context(request, view, **more))
 
 
 def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
@@ -126,86 +122,79 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
             unscored=bool(body.get("unscored")),
         )
     except EvalappError as error:
-        desk = get_desk(user=request.user, public=public)
+        view = get_task_view(user=request.user, public=public)
         if wants_json(request):
-            return problem_answer(error, _drawn(request, desk))
-        told = " ".join(fault.message for fault in error.faults) or error.detail
-        context = desk_context(request, desk, typed=body, outcome={"level": "bad", "message": told})
+            return make_problem_response(error, _drawn(request, view))
+        message = " ".join(fault.message for fault in error.faults) or error.detail
+        context = make_context(request, view, typed=body, outcome={"level": "bad", "message": message})
         return page(request, PAGE, context, status=422)
-    words = outcome_words(outcome)
+    words = describe_outcome(outcome)
     if wants_json(request):
-        return _answer(request, outcome.desk, words)
+        return _answer(request, outcome.view, words)
     if words["finished"]:
         messages.success(request, words["message"])
         return redirect("annotation:write", pk)
     typed = body if outcome.decision in ("edit", "wait") else None
-    return page(request, PAGE, desk_context(request, outcome.desk, typed=typed, outcome=words))
+    return page(request, PAGE, make_context(request, outcome.view, typed=typed, outcome=words))
 
 
-def _answer(request: HttpRequest, desk: Desk, words: dict[str, Any]) -> JsonResponse:
+def _answer(request: HttpRequest, view: TaskView, words: dict[str, Any]) -> JsonResponse:
     """The outcome and the current state of the item."""
-    return JsonResponse({**words, "html": "" if words["finished"] else _drawn(request, desk)})
+    return JsonResponse({**words, "html": "" if words["finished"] else _drawn(request, view)})
 
 
-def _drawn(request: HttpRequest, desk: Desk) -> str:
-    return render_to_string(DESK, desk_context(request, desk), request=request)
+def _drawn(request: HttpRequest, view: TaskView) -> str:
+    return render_to_string(TASK, make_context(request, view), request=request)
 
 
 @signed_in
 @require_POST
+@answers_problems
 def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Save a draft. JSON only, because pages without script have no drafts."""
-    try:
-        _own(request, pk, public)
-        body = _body(request)
-        draft, version = body.get("draft"), body.get("version")
-        if not isinstance(draft, dict) or not isinstance(version, int):
-            raise BadInput(_("A draft is an object, and its version is an integer."))
-        saved = save_draft(user=request.user, public=public, draft=draft, version=version)
-    except EvalappError as error:
-        return problem_answer(error)
+    _own(request, pk, public)
+    body = _body(request)
+    draft, version = body.get("draft"), body.get("version")
+    if not isinstance(draft, dict) or not isinstance(version, int):
+        raise BadInput(_("A draft is an object, and its version is an integer."))
+    saved = save_draft(user=request.user, public=public, draft=draft, version=version)
     return JsonResponse({"draft_version": saved.version})
 
 
 @signed_in
 @require_POST
+@answers_problems
 def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Discard the candidate; the next one follows."""
-    try:
-        _own(request, pk, public)
-        body = _body(request)
-        if not body.get("candidate"):
-            raise BadInput(_("There is no candidate to discard."))
-        outcome = drop_candidate(
-            user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"]),
-            seconds=_seconds(body),
-        )  # fmt: skip
-    except EvalappError as error:
-        if wants_json(request):
-            return problem_answer(error)
-        raise
-    words = {**outcome_words(outcome), "message": _("Discarded.")}
+    _own(request, pk, public)
+    body = _body(request)
+    if not body.get("candidate"):
+        raise BadInput(_("There is no candidate to discard."))
+    outcome = drop_candidate(
+        user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"]),
+        seconds=_seconds(body),
+    )  # fmt: skip
+    words = {**describe_outcome(outcome), "message": _("Discarded.")}
     if wants_json(request):
-        return _answer(request, outcome.desk, words)
+        return _answer(request, outcome.view, words)
     return redirect("annotation:write", pk) if words["finished"] else redirect("annotation:write-one", pk, public)
 
 
 @signed_in
 @require_POST
+@answers_problems
 def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Take back the annotator's last text; it returns to the editor."""
     try:
         _own(request, pk, public)
-        desk = take_back_last(user=request.user, public=public, reference=str(_body(request).get("reference", ""))[:40])
-    except EvalappError as error:
+        view = take_back_last(user=request.user, public=public, reference=str(_body(request).get("reference", ""))[:40])
+    except (BadInput, Conflict) as error:
         if wants_json(request):
-            return problem_answer(error)
-        if not isinstance(error, (BadInput, Conflict)):
             raise
         messages.error(request, error.detail)
         return redirect("annotation:write", pk)
     if wants_json(request):
-        return JsonResponse({"message": str(BACK), "html": _drawn(request, desk)})
+        return JsonResponse({"message": str(BACK), "html": _drawn(request, view)})
     messages.success(request, BACK)
     return redirect("annotation:write-one", pk, public)
 
@@ -257,11 +246,11 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
         except (BadInput, Conflict) as error:
             messages.error(request, error.detail)
         return redirect("annotation:write-confirm", pk)
-    found = next_confirmation(user=request.user, campaign_id=pk)
-    if not found.public:
+    pair = get_next_confirmation(user=request.user, campaign_id=pk)
+    if not pair.public:
         messages.info(request, _("There are no texts left to compare."))
         return redirect("annotation:write", pk)
-    context = {"campaign": found.campaign, "pair": found, "submission": uuid4(), "answers": CHOICES}
+    context = {"campaign": pair.campaign, "pair": pair, "submission": uuid4(), "answers": CHOICES}
     return page(request, "annotation/writing/confirm.html", context)
 
 

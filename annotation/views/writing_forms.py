@@ -10,13 +10,13 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from annotation.allocation.writing_plan import OPTIONS
+from annotation.allocation.writing_plan import OPTION_RULES, OPTIONS
 from annotation.models import Item, ReferenceSet, WritingCampaign
 from annotation.services import hooks
 from annotation.services.campaigns import create_writing
 from evalapp.accounts.models import Project
 
-from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, pick_fields
+from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, option_field, pick_fields
 
 KINDS = (
     ("ream", _("References with REAM: more references per item, guided by the predicted reliability of the set")),
@@ -42,7 +42,7 @@ CONSTRAINTS = (
     ("better-than-original", _("better than the original, confirmed by other annotators")),
     ("minimally-wrong", _("minimally wrong: the original, changed as little as needed to make it wrong")),
 )
-#: What annotators are told about the constraint.
+#: The instruction for annotators, by constraint.
 CONSTRAINT_WORDS = {
     "free": "",
     "avoid-original-words": _("Use other words than the original."),
@@ -52,9 +52,9 @@ CONSTRAINT_WORDS = {
 NO_EVALUATOR = _("none: write without scores")
 NO_CORPUS = _("none: own texts only")
 TRAINING_NEEDS = _(
-    "It needs human ratings for outputs of several systems, and two or more references for some of the items. With the "
-    "small encoder, a few hundred items take minutes on a laptop; larger encoders need a GPU. The training page checks "
-    "whether there is enough data."
+    "It needs human ratings for outputs of different systems, and two or more references for some of the items. With "
+    "the small encoder, a few hundred items take minutes on a laptop; larger encoders need a GPU. The training page "
+    "checks whether there is enough data."
 )
 _REAM_ONLY = ("arms", "assign", "mode", "group_size", "max_attempts", "min_gain", "candidates", "candidate_turns")
 _CONSTRAINT_ONLY = ("constraint", "confirmations", "shared_words", "changed_words")
@@ -90,34 +90,33 @@ class WritingForm(PlanForm):
         help_text=_("Balanced if there are several arms."),
     )
     mode = forms.ChoiceField(choices=MODES, widget=forms.RadioSelect, initial="free", label=_("Collaboration"))
-    group_size = forms.IntegerField(
-        min_value=2, max_value=100, initial=OPTIONS["group_size"], label=_("Group size"), help_text=_("In rounds.")
+    group_size = option_field(OPTION_RULES["group_size"], _("Group size"), _("In rounds."))
+    max_attempts = option_field(
+        OPTION_RULES["max_attempts"], _("Maximum edits"), _("Maximum edits per candidate; after that it is discarded.")
     )
-    max_attempts = forms.IntegerField(
-        min_value=1, max_value=100, initial=OPTIONS["max_attempts"], label=_("Maximum edits"),
-        help_text=_("Maximum edits per candidate; after that it is discarded."),
-    )  # fmt: skip
-    min_gain = forms.FloatField(
-        min_value=0, max_value=0.99, initial=0.0, label=_("Minimum gain"),
-        help_text=_("A text is added if the reliability increases by more than this. The paper uses 0."),
-    )  # fmt: skip
-    target = forms.IntegerField(
-        min_value=1, max_value=1000, initial=OPTIONS["target"], label=_("References per item"),
-        help_text=_("Including those that the campaign starts from."),
-    )  # fmt: skip
+    min_gain = option_field(
+        OPTION_RULES["min_gain"],
+        _("Minimum gain"),
+        _("A text is added if the reliability increases by more than this. The paper uses 0."),
+    )
+    target = option_field(
+        OPTION_RULES["target"], _("References per item"), _("Including those that the campaign starts from.")
+    )
 
     corpus = forms.ChoiceField(
         required=False, label=_("Corpus"), help_text=_("The source of candidates, which may become references.")
     )
-    candidates = forms.IntegerField(
-        min_value=1, max_value=1000, initial=OPTIONS["candidates"], label=_("Candidates per item"),
-        help_text=_("The texts most similar to the context (Jaccard similarity of words)."),
-    )  # fmt: skip
-    candidate_turns = forms.IntegerField(
-        required=False, min_value=1, max_value=1000, label=_("Context turns for retrieval"),
-        help_text=_("The number of last turns to search with. Leave empty for all turns."),
-    )  # fmt: skip
-    own_text = forms.BooleanField(required=False, initial=True, label=_("Annotators may also write their own texts"))
+    candidates = option_field(
+        OPTION_RULES["candidates"],
+        _("Candidates per item"),
+        _("The texts most similar to the context (Jaccard similarity of words)."),
+    )
+    candidate_turns = option_field(
+        OPTION_RULES["candidate_turns"],
+        _("Context turns for retrieval"),
+        _("The number of last turns to search with. Leave empty for all turns."),
+    )
+    own_text = option_field(OPTION_RULES["own_text"], _("Annotators may also write their own texts"))
 
     constraint = forms.ChoiceField(
         required=False, choices=CONSTRAINTS, widget=forms.RadioSelect, initial="free", label=_("Constraint")
@@ -126,18 +125,19 @@ class WritingForm(PlanForm):
         required=False, max_length=4000, label=_("Instruction"), widget=forms.Textarea(attrs={"rows": 2}),
         help_text=_("Shown above every item, for example “Write another response with other words.”"),
     )  # fmt: skip
-    confirmations = forms.IntegerField(
-        min_value=0, max_value=20, initial=0, label=_("Confirmations"),
-        help_text=_("How many other annotators must prefer a text to the original; at least one."),
-    )  # fmt: skip
-    shared_words = forms.IntegerField(
-        min_value=0, max_value=1000, initial=0, label=_("Shared words"),
-        help_text=_("Maximum number of content words from the original."),
-    )  # fmt: skip
-    changed_words = forms.IntegerField(
-        required=False, min_value=1, max_value=1000, label=_("Changed words"),
-        help_text=_("Maximum number of words that differ from the original. Leave empty for no limit."),
-    )  # fmt: skip
+    confirmations = option_field(
+        OPTION_RULES["confirmations"],
+        _("Confirmations"),
+        _("How many other annotators must prefer a text to the original; at least one."),
+    )
+    shared_words = option_field(
+        OPTION_RULES["shared_words"], _("Shared words"), _("Maximum number of content words from the original.")
+    )
+    changed_words = option_field(
+        OPTION_RULES["changed_words"],
+        _("Changed words"),
+        _("Maximum number of words that differ from the original. Leave empty for no limit."),
+    )
     start_set = forms.ChoiceField(
         required=False,
         label=_("Start from"),
@@ -233,7 +233,7 @@ class WritingEditor(PlanEditor):
 
 
 class RunningWritingForm(pick_fields(WritingForm, CHANGEABLE)):  # type: ignore[misc]
-    """What can change while people write."""
+    """The fields that can change while people write."""
 
     def __init__(self, *args: Any, campaign: WritingCampaign, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -31,7 +31,7 @@ WHY_WORDS = {
 }
 
 
-def source_words(source: dict[str, Any]) -> str:
+def describe_candidate_source(source: dict[str, Any]) -> str:
     """The origin of a candidate: corpus, row, licence, if known."""
     parts = [str(source.get("corpus") or "")]
     if source.get("row") is not None:
@@ -53,7 +53,7 @@ def _chosen(request: HttpRequest, rows: Any, pseudonyms: dict[int, str]) -> tupl
     return rows, {name: value for name, value in wanted.items() if value}
 
 
-def written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> list[dict[str, Any]]:
+def make_written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> list[dict[str, Any]]:
     return [
         {
             "row": row,
@@ -61,7 +61,7 @@ def written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str]) -> l
             "rater": pseudonyms.get(row.member.annotator_id, ""),
             "arm": ARM_NAMES.get(row.task.arm, row.task.arm),
             "attempt": row.attempt,
-            "source": source_words(row.attempt.source),
+            "source": describe_candidate_source(row.attempt.source),
         }
         for row in rows
     ]
@@ -74,12 +74,12 @@ def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project, campaign = WRITING.get_parts(request, slug, pk)
     pseudonyms = rater_names(project.pk)
     rows, wanted = _chosen(request, list_written(campaign=campaign), pseudonyms)
-    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    references = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
     context = {
         "project": project,
         "campaign": campaign,
-        "page": found,
-        "lines": written_lines(found.rows, pseudonyms),
+        "page": references,
+        "lines": make_written_lines(references.rows, pseudonyms),
         "wanted": wanted,
         "may_write": may_write(request, project),
     }
@@ -94,22 +94,22 @@ def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     pseudonyms = rater_names(project.pk)
     rows = WritingAttempt.objects.filter(campaign=campaign).select_related("task__unit__item", "member")
     rows, wanted = _chosen(request, rows, pseudonyms)
-    found = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    attempts = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
     lines = [
         {
             "row": row,
             "item": row.task.unit.item,
             "rater": pseudonyms.get(row.member.annotator_id, ""),
             "arm": ARM_NAMES.get(row.task.arm, row.task.arm),
-            "source": source_words(row.source),
+            "source": describe_candidate_source(row.source),
             "why": WHY_WORDS.get(row.why, row.why),
         }
-        for row in found.rows
+        for row in attempts.rows
     ]
     context = {
         "project": project,
         "campaign": campaign,
-        "page": found,
+        "page": attempts,
         "lines": lines,
         "wanted": wanted,
         "may_write": may_write(request, project),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 #: Okabe-Ito colours with enough contrast on white and on dark backgrounds.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37C00", "#56B4E9", "#8A6FBF", "#7F7F7F")
@@ -65,18 +67,24 @@ def draw_growth(points: Sequence[tuple[float, float | None]]) -> SafeString:
         )
         for number, (_, y) in enumerate(shown)
     ]
-    words = f"from {ys[0]:.3f} to {ys[-1]:.3f} in {len(ys) - 1} round{'s' if len(ys) != 2 else ''}"
     if len(ys) == 1:
-        words = f"{ys[0]:.3f} at the start"
+        words = _("Growth: %(value).3f at the start") % {"value": ys[0]}
+    else:
+        rounds = len(ys) - 1
+        words = ngettext(
+            "Growth: from %(first).3f to %(last).3f in %(n)d round",
+            "Growth: from %(first).3f to %(last).3f in %(n)d rounds",
+            rounds,
+        ) % {"first": ys[0], "last": ys[-1], "n": rounds}
     parts = [
-        f'<svg class="growth" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" role="img" aria-label="Growth: {words}">',
+        f'<svg class="growth" viewBox="0 0 {SPARK_WIDTH} {SPARK_HEIGHT}" role="img" aria-label="{escape(words)}">',
         f'<line x1="0" x2="{SPARK_WIDTH}" y1="{SPARK_HEIGHT - 1}" y2="{SPARK_HEIGHT - 1}" class="ground"/>',
     ]
     if len(places) > 1:
         parts.append(f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
     for (x, y), (place, value) in zip(places, shown, strict=True):
-        said = f"round {place:g}: {value:.3f}"
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{said}</title></circle>')
+        title = escape(_("round %(round)g: %(value).3f") % {"round": place, "value": value})
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{title}</title></circle>')
     return mark_safe("".join([*parts, "</svg>"]))
 
 
@@ -118,7 +126,10 @@ def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "
     def up(y: float) -> float:
         return HEIGHT - BOTTOM - (y - low) * tall
 
-    words = "; ".join(f"{line.name}: {line.dots[0].value:.3f} to {line.last.value:.3f}" for line in shown)
+    template = _("%(line)s: %(first).3f to %(last).3f")
+    words = "; ".join(
+        template % {"line": line.name, "first": line.dots[0].value, "last": line.last.value} for line in shown
+    )
     parts = [
         f'<svg class="curve rounds" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(title)}. {escape(words)}">',
@@ -142,11 +153,11 @@ def _one_line(line: Line, colour: str, dash: str, shift: float, at: Across, up: 
         if dot.low is not None and dot.high is not None:
             ends = f'y1="{up(dot.low):.1f}" y2="{up(dot.high):.1f}"'
             parts.append(f'<line x1="{x:.1f}" x2="{x:.1f}" {ends} stroke="{colour}" stroke-width="1.25"/>')
-        said = f"{line.name}, {dot.x:g}: {dot.value:.3f}"
+        title = f"{line.name}, {dot.x:g}: {dot.value:.3f}"
         if dot.low is not None and dot.high is not None:
-            said += f" ({dot.low:.3f} to {dot.high:.3f})"
+            title += " " + _("(%(low).3f to %(high).3f)") % {"low": dot.low, "high": dot.high}
         parts.append(
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"><title>{escape(said)}</title></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" fill="{colour}"><title>{escape(title)}</title></circle>'
         )
     return parts
 

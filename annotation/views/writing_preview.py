@@ -10,22 +10,22 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from annotation.models import Item, Reference, WritingCampaign
-from annotation.services.writing_desk import Desk, DeskCandidate, DeskReference, shown_originals
 from annotation.services.writing_plans import select_writing_items
+from annotation.services.writing_view import CandidateView, ReferenceView, TaskView, select_originals
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
 from .campaign_pages import WRITING
-from .writing_desk import item_context
+from .writing_context import make_item_context
 from .writing_forms import ARM_NAMES
 
 
-def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
+def _make_view(campaign: WritingCampaign, item: Item, arm: str) -> TaskView:
     rows = Reference.objects.filter(item=item, set=campaign.start_set_id).order_by("position")
     texts = tuple(rows.values_list("text", flat=True))
     under_constraint = campaign.kind == WritingCampaign.Kind.CONSTRAINT
-    candidate = DeskCandidate("", _("The candidate of the round is shown here."), "", None, {})
-    return Desk(
+    candidate = CandidateView("", _("The candidate of the round is shown here."), "", None, {})
+    return TaskView(
         campaign=campaign,
         task=SimpleNamespace(  # type: ignore[arg-type]
             public="", arm=arm, shows_scores=arm == "scores" and bool(campaign.evaluator), shows_candidates=False
@@ -33,8 +33,8 @@ def _desk(campaign: WritingCampaign, item: Item, arm: str) -> Desk:
         state="write",
         context=tuple(item.context),
         source=item.source,
-        originals=shown_originals(campaign, texts),
-        references=() if under_constraint else tuple(DeskReference(text) for text in texts),
+        originals=select_originals(campaign, texts),
+        references=() if under_constraint else tuple(ReferenceView(text) for text in texts),
         candidate=candidate if campaign.in_rounds else None,
         attempts_left=int(campaign.options["max_attempts"]),
         rounds=int(campaign.options["candidates"]),
@@ -61,15 +61,15 @@ def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         "preview": True,
     }
     if item is not None:
-        desk = _desk(campaign, item, arm)
-        candidate = desk.candidate.text if desk.candidate else ""
+        view = _make_view(campaign, item, arm)
+        candidate = view.candidate.text if view.candidate else ""
         context |= {
-            **item_context(desk),
-            "desk": desk,
+            **make_item_context(view),
+            "view": view,
             "state": "write",
             "rounds": campaign.in_rounds,
-            "references": [{"row": row, "who": "", "gain": ""} for row in desk.references],
-            "written": len(desk.references),
+            "references": [{"row": row, "who": "", "gain": ""} for row in view.references],
+            "written": len(view.references),
             "hand": {"text": candidate, "candidate": ""},
             "progress": {"number": number + 1},
             "now": None,

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
 from annotation.models import WritingCampaign, WritingTask
-from annotation.selectors.writing import list_written, writing_plan
+from annotation.selectors.writing import list_written, make_writing_plan
 from annotation.services.writing_plans import estimate_writing, list_opening_problems
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.markdown import render_markdown
@@ -17,8 +17,8 @@ from evalapp.common.pages import page
 
 from .campaign_pages import WRITING, may_write
 from .writing_forms import ARM_NAMES, CONSTRAINTS
-from .writing_lists import written_lines
-from .writing_watch import watch_context
+from .writing_lists import make_written_lines
+from .writing_watch import make_watch_context
 
 LATEST_SHOWN = 8
 
@@ -32,10 +32,10 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     if campaign.state == WritingCampaign.State.DRAFT:
         return page(request, "annotation/writing/draft.html", context | _draft(campaign))
     latest = list(list_written(campaign=campaign)[:LATEST_SHOWN])
-    context |= watch_context(request.user, campaign)
+    context |= make_watch_context(request.user, campaign)
     skips = campaign.tasks.filter(state=WritingTask.State.SKIPPED).exclude(skip_reason="")
     context |= {
-        "latest": written_lines(latest, rater_names(project.pk)),
+        "latest": make_written_lines(latest, rater_names(project.pk)),
         "skips": list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
         "flags": campaign.flags.filter(resolved_at=None).count(),
         "live": campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
@@ -44,7 +44,7 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
 
 
 def _draft(campaign: WritingCampaign) -> dict[str, Any]:
-    plan = writing_plan(campaign)
+    plan = make_writing_plan(campaign)
     options = plan["options"]
     return {
         "plan": plan,

@@ -20,14 +20,14 @@ MOST_LINES = 8
 
 
 def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[Line]:
-    found = []
+    lines = []
     for name, points in rows.items():
         dots = tuple(
             Dot(point.round, point.mean, point.low, point.high, point.n) for point in points if point.mean is not None
         )
         if dots:
-            found.append(Line(str(names.get(name, name)), dots))
-    return found
+            lines.append(Line(str(names.get(name, name)), dots))
+    return lines
 
 
 def plot(
@@ -54,21 +54,21 @@ def plot(
     return None
 
 
-def watch_context(user: User, campaign: WritingCampaign) -> dict[str, Any]:
-    found = watch(user=user, campaign=campaign)
+def make_watch_context(user: User, campaign: WritingCampaign) -> dict[str, Any]:
+    progress = watch(user=user, campaign=campaign)
     across = _("candidates finished") if campaign.in_rounds else _("references written")
     plots = [
-        plot(found.by_arm, ARM_NAMES, title=_("By arm"), across=across),
-        plot(found.by_person, {}, title=_("By annotator"), across=across),
+        plot(progress.by_arm, ARM_NAMES, title=_("By arm"), across=across),
+        plot(progress.by_person, {}, title=_("By annotator"), across=across),
     ]
     return {
-        "figures": found.figures,
-        "arms": [{"row": row, "name": ARM_NAMES.get(row.name, row.name)} for row in found.arms],
-        "people": [{"row": row, "arm": ARM_NAMES.get(row.arm, row.arm)} for row in found.people],
+        "figures": progress.figures,
+        "arms": [{"row": row, "name": ARM_NAMES.get(row.name, row.name)} for row in progress.arms],
+        "people": [{"row": row, "arm": ARM_NAMES.get(row.arm, row.arm)} for row in progress.people],
         "plots": [one for one in plots if one is not None],
         "across": across,
         "comparisons": [
             {"a": ARM_NAMES.get(row.a, row.a), "b": ARM_NAMES.get(row.b, row.b), "row": row}
-            for row in found.comparisons
+            for row in progress.comparisons
         ],
     }

@@ -1,4 +1,4 @@
-"""Candidates for programs: the pairs of a corpus that are like a context, or hold some words."""
+"""Candidates in the API: pairs of a corpus that are similar to a context, or that contain words."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Fault, NotThere
 
 from ..selectors.corpora import find_corpus
-from ..services.candidates import MOST, candidates_for, search_corpus
+from ..services.candidates import MOST, find_candidates, search_corpus
 
 BY = ("context", "words")
 
 
 class SourceSerializer(serializers.Serializer):
     corpus = serializers.CharField()
-    row = serializers.IntegerField(help_text="Its place in the corpus after duplicates were left out.")
+    row = serializers.IntegerField(help_text="Its position in the corpus without duplicates.")
     licence = serializers.CharField()
     origin = serializers.CharField()
 
@@ -35,7 +35,7 @@ class CandidateSerializer(serializers.Serializer):
 
 
 class CandidatesSerializer(serializers.Serializer):
-    """`note` says in one line why there are none: the search engine is down, the index is being built, and so on."""
+    """`note` explains in one line why there are none, for example because the index is being built."""
 
     results = CandidateSerializer(many=True)
     note = serializers.CharField()
@@ -58,13 +58,13 @@ class CandidateList(APIView):
         operation_id="candidates_list",
         parameters=[
             OpenApiParameter("corpus", str, required=True, description="Name of the corpus."),
-            OpenApiParameter("q", str, description="A context, or words; not needed with item."),
-            OpenApiParameter("by", str, enum=BY, default="context", description="What q is: Jaccard of the whole "
-                             "context with each query, or words that query and response must hold."),
-            OpenApiParameter("item", str, description="An item's id: its context is looked for, and what equals its "
-                             "outputs is left out."),
-            OpenApiParameter("turns", int, description="With item: how many of its last turns; default: all."),
-            OpenApiParameter("k", int, default=20, description=f"How many different responses, at most {MOST}."),
+            OpenApiParameter("q", str, description="A context, or words; can be left out with item."),
+            OpenApiParameter("by", str, enum=BY, default="context", description="The meaning of q: a context that is "
+                             "compared with each query, or words that the pair must contain."),
+            OpenApiParameter("item", str, description="The id of an item: search with its context, without texts "
+                             "that equal its outputs."),
+            OpenApiParameter("turns", int, description="With item: the number of last turns; default: all."),
+            OpenApiParameter("k", int, default=20, description=f"The number of different responses, at most {MOST}."),
         ],
         responses=CandidatesSerializer,
     )  # fmt: skip
@@ -90,7 +90,7 @@ class CandidateList(APIView):
             if item is None:
                 raise NotThere(_("This project has no item “%(item)s”.") % {"item": given["item"]})
             turns = _whole(request, "turns", None, 1000)
-            found = candidates_for(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
+            found = find_candidates(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
         elif not q.strip():
             text = _("Give a search text (q) or an item.")
             raise BadInput(text, faults=[Fault(text, field="q")])

@@ -1,5 +1,5 @@
-"""Corpora for programs: what there is, making one, adding to one, deleting one. Indexing anew is a run:
-`POST projects/{slug}/runs/` with `{"kind": "index", "corpus": "..."}`."""
+"""Corpora in the API: list, create, add, delete. Rebuilding an index is a run: `POST projects/{slug}/runs/` with
+`{"kind": "index", "corpus": "..."}`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from annotation.services.uploads import Incoming, too_large
+from annotation.api.responses import PagedView
+from annotation.services.uploads import Incoming, explain_size
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.parsers import JSONParser
 from evalapp.common.errors import BadInput, EvalappError, Fault, TooLarge
-from evalapp.common.pagination import KeysetPagination
 
 from ..models import Corpus, CorpusPart
-from ..selectors.corpora import condition_of, corpora_of, parts_of
+from ..selectors.corpora import describe_condition, list_corpora, list_parts
 from ..services.corpora import (
     DERIVED,
     add_file,
     add_rows,
-    check_visible,
     create_corpus,
     delete_corpus,
+    get_visible,
 )
 
 CHUNK = 1 << 16
@@ -41,7 +41,8 @@ _TRUTH = {"1": True, "true": True, "0": False, "false": False, "": False}
 
 
 class CorpusSerializer(serializers.ModelSerializer):
-    """A corpus as it stands. `condition` is one line about it; `count` different pairs, `duplicates` left out."""
+    """A corpus. `condition` describes its state in one line; `count` is the number of different pairs, `duplicates` of
+    those left out."""
 
     url = serializers.SerializerMethodField()
     shared = serializers.BooleanField(source="is_shared", read_only=True)
@@ -61,10 +62,10 @@ class CorpusSerializer(serializers.ModelSerializer):
         return self.context["request"].build_absolute_uri(path)
 
     def get_condition(self, corpus: Corpus) -> str:
-        return condition_of(corpus)
+        return describe_condition(corpus)
 
     def get_run(self, corpus: Corpus) -> str | None:
-        """The last run, where it stands in this project."""
+        """The last run, if it belongs to this project."""
         if corpus.run is None or corpus.run.project_id != self.context["project"].pk:
             return None
         return self.context["request"].build_absolute_uri(reverse("api-run", args=[corpus.run_id]))
@@ -78,7 +79,7 @@ class PartFaultSerializer(serializers.Serializer):
 
 
 class PartSerializer(serializers.ModelSerializer):
-    """What was added: a file, or rows of a project. `added` of its `rows` were new; `faults` are the first thousand."""
+    """An added file, or rows of a project. `added` of its `rows` were new; `faults` are the first thousand."""
 
     faults = serializers.SerializerMethodField()
 
@@ -113,7 +114,7 @@ _WORDS = {name: {"type": "string"} for name in FIELDS}
 
 def _body(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     plain = {name: shape for name, shape in properties.items() if name != "file"}
-    needed = {"required": required} if required else {}  # an empty list is no valid schema
+    needed = {"required": required} if required else {}  # an empty list is not valid in a schema
     return {
         "multipart/form-data": {"type": "object", "properties": properties, **needed},
         "application/json": {"type": "object", "properties": plain, **needed},
@@ -123,7 +124,7 @@ def _body(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
 def _check_size(request: Request) -> None:
     length = request.META.get("CONTENT_LENGTH") or "0"
     if not length.isdecimal() or int(length) > settings.MAX_UPLOAD_BYTES:
-        raise TooLarge(too_large())
+        raise TooLarge(explain_size())
 
 
 def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
@@ -154,24 +155,23 @@ def _members(request: Request, known: Collection[str]) -> dict[str, str]:
     return {name: request.data.get(name, "") for name in FIELDS}
 
 
-class CorpusList(APIView):
+class CorpusList(PagedView):
     parser_classes = [MultiPartParser, JSONParser]
-    pagination_class = KeysetPagination
     keyset_order = ("name", "pk")
 
     @extend_schema(operation_id="corpora_list", responses=CorpusSerializer(many=True))
     def get(self, request: Request, slug: str) -> Response:
-        """The corpora a project may use: its own and the shared ones, by name."""
+        """The corpora that a project can use: its own and shared ones, by name."""
         project = get_project(user=request.user, slug=slug, need="read")
-        paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(corpora_of(project), request, self)
         context = {"request": request, "project": project}
-        return paginator.get_paginated_response(CorpusSerializer(rows, many=True, context=context).data)
+        return self.paginate(
+            request, list_corpora(project), lambda page: CorpusSerializer(page, many=True, context=context).data
+        )
 
     @extend_schema(
         operation_id="corpora_create",
-        description="Make a corpus of a file, or of rows of the project. A run checks every row, leaves out pairs that "
-        "stand there twice, and builds the index; nothing is taken in while a row is faulty. `shared` needs an owner.",
+        description="Create a corpus from a file or from rows of the project. A run checks all rows, leaves out "
+        "duplicate pairs and builds the index; a faulty row rejects the whole file. `shared` needs the role owner.",
         request=_body({**_WORDS, **_PART, "shared": {"type": "boolean"}}, ["name"]),
         responses={202: OpenApiResponse(CorpusSerializer, description="Received; a run checks and indexes it.")},
     )
@@ -181,7 +181,7 @@ class CorpusList(APIView):
         _check_size(request)
         given = _members(request, (*FIELDS, *_PART, "shared"))
         shared = request.data.get("shared", False)
-        if request.content_type.startswith("multipart/"):  # where everything is text
+        if request.content_type.startswith("multipart/"):  # in which all values are text
             shared = _TRUTH.get(str(shared).lower())
         if not isinstance(shared, bool):
             text = _("shared must be true or false.")
@@ -201,43 +201,39 @@ class CorpusList(APIView):
 class CorpusShow(APIView):
     @extend_schema(operation_id="corpora_retrieve", responses=CorpusSerializer)
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """A corpus: how it stands, how large it is, where it comes from."""
-        project, corpus = check_visible(request.user, slug, name)
+        """A corpus: its condition, size and origin."""
+        project, corpus = get_visible(request.user, slug, name)
         return Response(CorpusSerializer(corpus, context={"request": request, "project": project}).data)
 
     @extend_schema(
         operation_id="corpora_destroy",
-        description="The corpus with all its files. References written with its candidates stay.",
-        responses={204: OpenApiResponse(description="Gone.")},
+        description="Delete the corpus with all its files. References written with its candidates stay.",
+        responses={204: OpenApiResponse(description="The corpus is deleted.")},
     )
     def delete(self, request: Request, slug: str, name: str) -> Response:
-        _, corpus = check_visible(request.user, slug, name, change=True)
+        _, corpus = get_visible(request.user, slug, name, change=True)
         delete_corpus(corpus=corpus, user=request.user)
         return Response(status=204)
 
 
-class PartList(APIView):
+class PartList(PagedView):
     parser_classes = [MultiPartParser, JSONParser]
-    pagination_class = KeysetPagination
-    keyset_order = ("-pk",)
 
     @extend_schema(operation_id="corpus_parts_list", responses=PartSerializer(many=True))
     def get(self, request: Request, slug: str, name: str) -> Response:
-        """What a corpus is made of, newest first, with the faults of what was refused."""
-        _, corpus = check_visible(request.user, slug, name)
-        paginator = KeysetPagination()
-        rows = paginator.paginate_queryset(parts_of(corpus), request, self)
-        return paginator.get_paginated_response(PartSerializer(rows, many=True).data)
+        """The parts of a corpus, newest first, with the faults of rejected ones."""
+        _, corpus = get_visible(request.user, slug, name)
+        return self.paginate(request, list_parts(corpus), lambda page: PartSerializer(page, many=True).data)
 
     @extend_schema(
         operation_id="corpus_parts_create",
-        description="Add a file or rows of the project; pairs that are there already are left out.",
+        description="Add a file or rows of the project; duplicate pairs are left out.",
         request=_body(_PART, []),
         responses={202: OpenApiResponse(PartSerializer, description="Received; a run checks and indexes it.")},
     )
     @idempotent()
     def post(self, request: Request, slug: str, name: str) -> Response:
-        project, corpus = check_visible(request.user, slug, name, change=True)
+        project, corpus = get_visible(request.user, slug, name, change=True)
         _check_size(request)
         _members(request, _PART)
         return Response(PartSerializer(_add(request, project, corpus)).data, status=202)

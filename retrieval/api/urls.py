@@ -1,4 +1,4 @@
-"""Addresses of this room under /api/v1/."""
+"""Addresses under /api/v1/."""
 
 from django.urls import path
 

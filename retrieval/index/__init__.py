@@ -13,43 +13,35 @@ from retrieval.index.errors import CorpusError, IndexFormatError, IndexUnavailab
 from retrieval.index.hits import Hit, Index
 
 if TYPE_CHECKING:
-    from retrieval.index.embedded import BuildReport
-    from retrieval.index.source import Source
-    from retrieval.index.writer import Progress
+    from retrieval.index.embedded import append, build
 
 __all__ = [
     "CorpusError", "Hit", "Index", "IndexFormatError", "IndexUnavailable", "RetrievalError", "append", "build",
     "open_index",
 ]  # fmt: skip
 
-# NumPy is imported when an index is built or opened, because importing an error class should be cheap.
 
+def __getattr__(name: str) -> Any:
+    """Import `append` and `build` on first use: they need NumPy, and importing an error class should be cheap."""
+    if name in ("append", "build"):
+        from retrieval.index import embedded
 
-def build(
-    source: Source,
-    folder: str | os.PathLike[str],
-    *,
-    language: str = "en",
-    tokenizer: str | None = None,
-    progress: Progress | None = None,
-) -> BuildReport:
-    """Build an index in a folder; see `retrieval.index.embedded.build`."""
-    from retrieval.index import embedded
-
-    return embedded.build(source, folder, language=language, tokenizer=tokenizer, progress=progress)
-
-
-def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> BuildReport:
-    """Add rows to an index in a folder; see `retrieval.index.embedded.append`."""
-    from retrieval.index import embedded
-
-    return embedded.append(folder, source, progress=progress)
+        return getattr(embedded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def open_index(where: str | os.PathLike[str], **options: Any) -> Index:
-    """Open the index of a folder, or of an Elasticsearch address http(s)://host:port/name with its options.
+    """Open an index for searches.
 
-    Raises `IndexFormatError` for a folder without a valid index, `IndexUnavailable` if the server cannot answer."""
+    `where` is the folder of an embedded index, or the address http(s)://host:port/name of one in Elasticsearch;
+    `options` are those of `retrieval.index.elastic.open_elastic` (username, password, api_key, ca_certs, timeout in
+    seconds).
+
+    Raises `IndexFormatError` for a folder without a valid index, `IndexUnavailable` if the server cannot answer.
+
+        with open_index("folder") as index:
+            hits = index.search("where are you going", k=10)
+    """
     if isinstance(where, str) and where.startswith(("http://", "https://")):
         from retrieval.index.elastic import open_elastic
 

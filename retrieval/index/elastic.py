@@ -39,12 +39,13 @@ class State:
 
 
 def read_state(client: Elasticsearch, address: Address) -> State:
-    """Return the state of the index that the name points to."""
+    """Return the state of the index behind the name in `address`, read with `client`. Raises `IndexUnavailable` if it
+    is missing, red, or of another format."""
     import elasticsearch
 
     try:
-        found = client.indices.get(index=address.name, filter_path="*.mappings._meta")
-        behind, about = next(iter(found.items())) if found else ("", {})
+        indices = client.indices.get(index=address.name, filter_path="*.mappings._meta")
+        behind, about = next(iter(indices.items())) if indices else ("", {})
         meta = about.get("mappings", {}).get("_meta", {})
         status = client.cluster.health(index=address.name, filter_path="status,unassigned_shards").body
         if status.get("status") == "red":
@@ -88,23 +89,25 @@ class ElasticIndex:
             raise
 
     def refresh(self) -> None:
+        """Read count, version and tokenizer again."""
         with self._answering():
             state = read_state(self._client, self._address)
             self._usual_longest = self._longest()
         self.count, self.version = state.count, state.version
         self.language, self.tokenizer = state.language, state.tokenizer
         self._cut = partial(tokenisation.tokens, tokenizer=tokenisation.check_tokenizer(state.tokenizer))
-        if note := tokenisation.unicode_note(state.unicode):
+        if note := tokenisation.explain_unicode(state.unicode):
             where = f"the index {self._address.name} at {self._address.server}"
             warnings.warn(f"{where}: {note}; rebuild it with `manage.py reindex`", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
-        """Return the token set by which texts are compared."""
+        """Return the token set of `text`, by which texts are compared."""
         return self._cut(text)
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """See `Index.search`. With `distinct`, responses already taken are excluded from the next round, so that
-        thousands of equal responses cost one round instead of thousands of rows."""
+        """Return the best `k` rows by Jaccard similarity to `text`; `exclude` as in `Index.search`. With `distinct`,
+        responses already taken are excluded from the next round, so that thousands of equal responses cost one round
+        instead of thousands of rows."""
         wanted = self.tokens(text)
         k = min(k, MOST)
         taken: list[Hit] = []
@@ -124,7 +127,7 @@ class ElasticIndex:
         return taken
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """See `Index.find`: rows that contain all tokens, those with the fewest other tokens first."""
+        """Return the first `k` rows that contain all tokens of `text`, those with the fewest other tokens first."""
         wanted = self.tokens(text)
         k = min(k, MOST)
         taken: list[Hit] = []
@@ -183,8 +186,8 @@ class ElasticIndex:
             return [_hits(answer.body)]
         header = {"index": name, "allow_partial_search_results": False}
         searches = [part for body in bodies for part in (header, body)]
-        found = self._client.msearch(searches=searches, filter_path=_ANSWERS).body["responses"]
-        for answer in found:
+        responses = self._client.msearch(searches=searches, filter_path=_ANSWERS).body["responses"]
+        for answer in responses:
             if answer.get("status") == 404:
                 raise IndexUnavailable(_missing(self._client, self._address))
             if "error" in answer:
@@ -192,20 +195,20 @@ class ElasticIndex:
                     f"Elasticsearch at {self._address.server} could not search {name}: "
                     f"{answer['error'].get('reason') or answer['error'].get('type')}"
                 )
-        return [_hits(answer) for answer in found]
+        return [_hits(answer) for answer in responses]
 
     def _longest(self) -> int:
         """Return the current number of tokens of the longest query."""
-        found = self._client.search(
+        answer = self._client.search(
             index=self._address.name, size=0, aggregations={"longest": {"max": {"field": "length"}}},
             filter_path="aggregations", allow_partial_search_results=False,
         )  # fmt: skip
-        return int(found["aggregations"]["longest"]["value"] or 0)
+        return int(answer["aggregations"]["longest"]["value"] or 0)
 
 
 def _hits(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
-    return found
+    hits: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
+    return hits
 
 
 def open_elastic(
@@ -217,7 +220,8 @@ def open_elastic(
     ca_certs: str = "",
     timeout: float = 10.0,
 ) -> ElasticIndex:
-    """Open the index at an address http(s)://host:9200/name.
+    """Open the index at the address `where`, http(s)://host:9200/name.
 
-    Raises `IndexUnavailable` if the server cannot answer."""
+    `api_key` takes precedence over `username` and `password`; `ca_certs` is the file of the server's certificate
+    authority, `timeout` in seconds. Raises `IndexUnavailable` if the server cannot answer."""
     return ElasticIndex(Address.parse(where, Access(username, password, api_key, ca_certs, timeout)))

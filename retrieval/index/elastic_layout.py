@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from retrieval.index import tokens as tokenisation
-from retrieval.index.hits import response_key
+from retrieval.index.hits import make_response_key
 
 #: Layout version: increase it when older documents become unsearchable; such indexes must be rebuilt.
 FORMAT = 2
@@ -45,6 +45,7 @@ class Bucket(NamedTuple):
 
 
 def find_bucket(length: int) -> int:
+    """Return the number of the bucket for `length` tokens."""
     return bisect_right(_STARTS, length) - 1
 
 
@@ -60,15 +61,17 @@ def buckets(low: int, high: int) -> list[Bucket]:
 
 
 def term(bucket: int, token: str) -> str:
+    """Return the term of a `token` in the sample for a `bucket`."""
     return f"{bucket} {token}"
 
 
 def reply(response: str) -> str:
-    """Return the term shared by responses that count as equal."""
-    return hashlib.blake2b(response_key(response).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+    """Return the term of a `response`, the same for responses that count as equal."""
+    return hashlib.blake2b(make_response_key(response).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
 def sampled(row: int) -> bool:
+    """Return whether the row with number `row` is in the sample."""
     return (row * 2654435761) & 0xFFFFFFFF < (1 << 32) // SAMPLE
 
 
@@ -86,7 +89,7 @@ def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, A
     repetitions."""
     mine = dict.fromkeys(own)
     every = list(mine | dict.fromkeys(others))
-    found: dict[str, Any] = {
+    content: dict[str, Any] = {
         "row": row.row,
         "length": len(mine),
         "of_length": str(len(mine)),
@@ -98,22 +101,23 @@ def document(row: Row, own: Iterable[str], others: Iterable[str]) -> dict[str, A
         "response": row.response,
     }
     if row.meta is not None:
-        found["meta"] = row.meta
+        content["meta"] = row.meta
     if mine and sampled(row.row):
         prefix = term(find_bucket(len(mine)), "")
-        found["sample"] = [prefix + token for token in mine]
-    return found
+        content["sample"] = [prefix + token for token in mine]
+    return content
 
 
 def documents(rows: Iterable[Row], tokenizer: str) -> Iterator[tuple[Row, dict[str, Any]]]:
-    """Yield every row with its document. Tokenising many texts together takes a third of the time."""
+    """Yield each of `rows` with its document, tokenised by `tokenizer`. Tokenising many texts together takes a third of
+    the time."""
     for some in _together(rows):
-        found = tokenisation.tokens_in_order((text for row in some for text in row[1:3]), tokenizer)
+        in_order = tokenisation.tokens_in_order((text for row in some for text in row[1:3]), tokenizer)
         start = 0
         for row in some:
-            middle = found.index(tokenisation.END, start)
-            end = found.index(tokenisation.END, middle + 1)
-            yield row, document(row, found[start:middle], found[middle + 1 : end])
+            middle = in_order.index(tokenisation.END, start)
+            end = in_order.index(tokenisation.END, middle + 1)
+            yield row, document(row, in_order[start:middle], in_order[middle + 1 : end])
             start = end + 1
 
 
@@ -132,7 +136,7 @@ def _together(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 
 def mapping(meta: dict[str, Any]) -> dict[str, Any]:
-    """Return the explicit mapping; the server refuses other fields."""
+    """Return the explicit mapping with `meta` about the index; the server rejects other fields."""
     listed = {"type": "keyword", "doc_values": False}
     kept = {"type": "keyword", "doc_values": False, "index": False}
     sorted_by = {"index": False}
@@ -157,8 +161,8 @@ def mapping(meta: dict[str, Any]) -> dict[str, Any]:
 
 
 def settings(shards: int) -> dict[str, Any]:
-    """Return the settings of an index during loading. Filters are not cached, because no two searches share one.
-    Acknowledged rows are on disk, so loading can continue after the server was killed."""
+    """Return the settings of an index with `shards` shards during loading. Filters are not cached, because no two
+    searches share one. Acknowledged rows are on disk, so loading can continue after the server was killed."""
     return {
         "number_of_shards": shards,
         "number_of_replicas": 0,
@@ -176,5 +180,5 @@ SERVING: dict[str, Any] = {
 
 
 def texts(source: dict[str, Any]) -> tuple[str, str, dict[str, Any] | None]:
-    """Return query, response and meta of a stored document."""
+    """Return query, response and meta of the `source` of a document."""
     return source["query"], source["response"], source.get("meta")

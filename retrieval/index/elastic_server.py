@@ -42,11 +42,13 @@ class Address:
 
     @classmethod
     def parse(cls, where: str, access: Access) -> Address:
+        """Read `where`, an address http(s)://[user:password@]host:9200/name. Its credentials are used unless `access`
+        has its own. Raises ValueError for other texts."""
         server, _, name = where.rstrip("/").rpartition("/")
         if not urlsplit(server).hostname or not _NAME.fullmatch(name):
             shown = _without_password(where)
             raise ValueError(
-                f"{shown!r} is no address of an index; write http://host:9200/name, the name in lower-case letters, "
+                f"{shown!r} is not the address of an index; write http://host:9200/name, with lower-case letters, "
                 "digits, - and _"
             )
         shown, access = _split(server, access)
@@ -67,7 +69,8 @@ def _without_password(url: str) -> str:
 
 
 def connect(server: str, access: Access) -> Elasticsearch:
-    """Return a client without sending a request. Raises `IndexUnavailable` if the certificate file is missing."""
+    """Return a client for `server` with the credentials in `access`, without sending a request. Raises
+    `IndexUnavailable` if the certificate file is missing."""
     from elasticsearch import Elasticsearch
     from elasticsearch.serializer import OrjsonSerializer
 
@@ -99,48 +102,48 @@ def connect(server: str, access: Access) -> Elasticsearch:
 
 @contextmanager
 def translate_errors(server: str) -> Iterator[None]:
-    """Turn client errors into `IndexUnavailable`. Handle errors with a meaning of their own (missing index,
-    conflict) inside."""
+    """Turn client errors into `IndexUnavailable` with a message that names `server`. Errors with a specific meaning
+    (missing index, conflict) are handled inside the block."""
     import elasticsearch
 
     try:
         yield
     except elasticsearch.UnsupportedProductError as error:
-        raise IndexUnavailable(f"what answers at {server} is no Elasticsearch {MAJOR}; check the address") from error
+        raise IndexUnavailable(f"the server at {server} is not Elasticsearch {MAJOR}; check the address") from error
     except elasticsearch.ConnectionTimeout as error:
-        raise IndexUnavailable(f"Elasticsearch at {server} gave no answer in time") from error
+        raise IndexUnavailable(f"Elasticsearch at {server} did not answer in time") from error
     except elasticsearch.TransportError as error:
         raise IndexUnavailable(
             f"nothing answers at {server} ({_cause(error)}); start it or check the address"
         ) from error
     except elasticsearch.AuthenticationException as error:
-        raise IndexUnavailable(f"Elasticsearch at {server} does not know this user name, password or key") from error
+        raise IndexUnavailable(f"Elasticsearch at {server} rejects this user name, password or key") from error
     except elasticsearch.AuthorizationException as error:
-        raise IndexUnavailable(f"Elasticsearch at {server} does not allow this user that: {reason(error)}") from error
+        raise IndexUnavailable(f"Elasticsearch at {server} denies this user access: {reason(error)}") from error
     except elasticsearch.ApiError as error:
-        raise IndexUnavailable(_said(server, error)) from error
+        raise IndexUnavailable(_describe_error(server, error)) from error
 
 
-def _said(server: str, error: Any) -> str:
+def _describe_error(server: str, error: Any) -> str:
     status = error.meta.status if error.meta else 0
     if status == 429:
         return f"Elasticsearch at {server} is overloaded; try again in a moment"
     if status in {502, 503, 504}:
         return f"Elasticsearch at {server} cannot answer now: {reason(error)}"
     if "media_type" in str(error.error) or "compatible" in reason(error):
-        return f"Elasticsearch at {server} is of another version than {MAJOR}; install version {MAJOR}"
+        return f"Elasticsearch at {server} has another version than {MAJOR}; install version {MAJOR}"
     return f"Elasticsearch at {server} refused ({status}): {reason(error)}"
 
 
 def reason(error: Any) -> str:
     """Return the server's explanation in an error, shortened."""
     body = error.body if isinstance(error.body, dict) else {}
-    found = body.get("error", {})
-    if isinstance(found, dict):
-        causes = found.get("root_cause") or [found]
-        text = str(causes[0].get("reason") or found.get("reason") or found.get("type") or error)
+    details = body.get("error", {})
+    if isinstance(details, dict):
+        causes = details.get("root_cause") or [details]
+        text = str(causes[0].get("reason") or details.get("reason") or details.get("type") or error)
     else:
-        text = str(found or error)
+        text = str(details or error)
     return text[:300]
 
 
@@ -165,13 +168,13 @@ class ServerHealth:
 
 
 def read_version(client: Elasticsearch) -> str:
-    """Return the version of the answering node; "" if this user may not see it. `GET /` comes second, because the
-    minimal distribution does not answer it."""
+    """Return the version of the node that `client` reaches; "" if its user is not allowed to see it. `GET /` is tried
+    second, because the minimal distribution does not answer it."""
     import elasticsearch
 
     try:
-        found = client.nodes.info(node_id="_local", metric="http", filter_path="nodes.*.version")
-        return next((str(node["version"]) for node in found.get("nodes", {}).values()), "")
+        answer = client.nodes.info(node_id="_local", metric="http", filter_path="nodes.*.version")
+        return next((str(node["version"]) for node in answer.get("nodes", {}).values()), "")
     except (elasticsearch.AuthorizationException, elasticsearch.NotFoundError):
         pass
     try:
@@ -181,6 +184,7 @@ def read_version(client: Elasticsearch) -> str:
 
 
 def check_version(server: str, client: Elasticsearch) -> str:
+    """Return the version that `client` reads; raises `IndexUnavailable`, naming `server`, if it is not supported."""
     version = read_version(client)
     if version and version.partition(".")[0] != str(MAJOR):
         raise IndexUnavailable(f"Elasticsearch at {server} is {version}; version {MAJOR} is needed")
@@ -188,9 +192,9 @@ def check_version(server: str, client: Elasticsearch) -> str:
 
 
 def health(url: str, access: Access | None = None) -> ServerHealth:
-    """Return version and cluster state of a server; connection errors are part of the result.
+    """Return version and cluster state of the server at `url`; connection errors are part of the result.
 
-    `url` may contain user name and password; the message never shows them."""
+    `url` can contain user name and password, unless `access` has them; the message never shows them."""
     server, access = _split(url.rstrip("/"), access or Access())
     version = ""
     try:
@@ -200,13 +204,13 @@ def health(url: str, access: Access | None = None) -> ServerHealth:
     try:
         with translate_errors(server):
             version = check_version(server, client)
-            found = client.cluster.health(filter_path="status,number_of_nodes,unassigned_primary_shards")
+            cluster = client.cluster.health(filter_path="status,number_of_nodes,unassigned_primary_shards")
     except IndexUnavailable as error:
-        reached = not error.why.startswith("nothing answers") and "no answer in time" not in error.why
+        reached = not error.why.startswith("nothing answers") and "did not answer in time" not in error.why
         return ServerHealth(reached, False, error.why, version)
     finally:
         client.close()
-    status = str(found.get("status", "unknown"))
+    status = str(cluster.get("status", "unknown"))
     text = f"Elasticsearch {version or '(version unknown)'} at {server} is {status}"
     if status == "red":
         text += ": part of the data is missing; look at its log and at GET _cluster/allocation/explain"

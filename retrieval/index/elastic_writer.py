@@ -23,7 +23,7 @@ from retrieval.index.errors import IndexUnavailable
 if TYPE_CHECKING:
     from elasticsearch import Elasticsearch
 
-__all__ = ["LoadReport", "Row", "append", "delete_rows", "drop", "rebuild", "state"]
+__all__ = ["LoadReport", "Row", "append", "drop", "rebuild", "state"]
 
 #: Maximum rows and bytes of one request.
 _ROWS, _BYTES = 2000, 8 << 20
@@ -55,7 +55,11 @@ def rebuild(
     progress: Callable[[int], None] | None = None,
     patience: float = PATIENCE,
 ) -> LoadReport:
-    """Build an index from the rows and let it replace the current one behind the name.
+    """Build an index from `rows` and let it replace the current one behind the name in `where`,
+    http(s)://host:9200/name.
+
+    `language` and `tokenizer` are stored with it, and `version` (default: random) identifies its content. `shards` is
+    the number of shards, `access` has the credentials, and `progress(n)` gets the number of stored rows.
 
     The rows go into a new index; when all are stored and counted, the name moves in one step and older indexes are
     deleted. If the rebuild fails, the old index stays in use and the next rebuild deletes the remains. Raises
@@ -81,11 +85,11 @@ def rebuild(
             sent = _Sender(client, address, loading, patience).send(_operations(rows, tokenizer), progress)
             slow = client.options(request_timeout=_SLOW)
             slow.indices.refresh(index=behind)
-            found = int(client.count(index=behind)["count"])
-            if found != sent:
+            stored = int(client.count(index=behind)["count"])
+            if stored != sent:
                 raise IndexUnavailable(
-                    f"Elasticsearch at {address.server} holds {found:,} of the {sent:,} rows it was sent; the former "
-                    "index serves on, load again"
+                    f"Elasticsearch at {address.server} has {stored:,} of the {sent:,} rows that were sent; the "
+                    "previous index stays in use, load again"
                 )
             slow.indices.forcemerge(index=behind, max_num_segments=1)
             client.indices.put_settings(index=behind, settings=layout.SERVING)
@@ -100,34 +104,22 @@ def rebuild(
 def append(
     where: str, rows: Iterable[Row], *, version: str, access: Access | None = None, patience: float = PATIENCE
 ) -> LoadReport:
-    """Add rows to the current index, or replace rows with the same number, and set the new version.
+    """Add `rows` to the index at `where`, or replace rows with the same number, and set the new `version`.
 
-    If interrupted, some rows are stored under the old version; the same call completes them."""
+    `access` has the credentials. Raises `IndexUnavailable` if the server is away for `patience` seconds. If
+    interrupted, some rows are stored under the old version; the same call completes them."""
     began = time.monotonic()
     address = Address.parse(where, access or Access())
     with _client(address) as client:
-        found = read_state(client, address)
-        sent = _Sender(client, address, address.name, patience).send(_operations(rows, found.tokenizer), None)
-        _finish(client, found, version)
-    return LoadReport(sent, time.monotonic() - began, version)
-
-
-def delete_rows(
-    where: str, rows: Iterable[int], *, version: str, access: Access | None = None, patience: float = PATIENCE
-) -> LoadReport:
-    """Delete rows from the current index and set the new version; missing numbers are ignored."""
-    began = time.monotonic()
-    address = Address.parse(where, access or Access())
-    with _client(address) as client:
-        found = read_state(client, address)
-        operations = ([_line({"delete": {"_id": str(row)}})] for row in rows)
-        sent = _Sender(client, address, address.name, patience).send(operations, None)
-        _finish(client, found, version)
+        before = read_state(client, address)
+        sent = _Sender(client, address, address.name, patience).send(_operations(rows, before.tokenizer), None)
+        _finish(client, before, version)
     return LoadReport(sent, time.monotonic() - began, version)
 
 
 def drop(where: str, *, access: Access | None = None) -> None:
-    """Delete the index and all incomplete ones under its name; a missing index is no error."""
+    """Delete the index at `where` and all incomplete ones under its name, with the credentials in `access`. A missing
+    index is not an error."""
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         for behind in _all_behind(client, address.name):
@@ -135,7 +127,7 @@ def drop(where: str, *, access: Access | None = None) -> None:
 
 
 def state(where: str, *, access: Access | None = None) -> State:
-    """Return count and version of the current index."""
+    """Return count and version of the index at `where`, read with the credentials in `access`."""
     address = Address.parse(where, access or Access())
     with _client(address) as client:
         return read_state(client, address)

@@ -29,7 +29,7 @@ from retrieval.index.hits import Hit, take
 from retrieval.index.postings import RowScores
 from retrieval.index.segment import FILES, Segment
 from retrieval.index.source import Reader, Source
-from retrieval.index.tokens import check_tokenizer, tokenizer_for, tokens, unicode_note
+from retrieval.index.tokens import check_tokenizer, choose_tokenizer, explain_unicode, tokens
 from retrieval.index.writer import Progress, SegmentReport, write_segment
 
 FORMAT = 1
@@ -59,13 +59,19 @@ def build(
     tokenizer: str | None = None,
     progress: Progress | None = None,
 ) -> BuildReport:
-    """Build an index of `source` (JSONL or JSONL.gz with {"query", "response", "meta"?}, or an iterable of such rows).
+    """Build an index in a folder. An existing index is replaced atomically at the end.
 
-    An existing index is replaced atomically at the end. `progress(done, total)` counts bytes of a file, or rows (total
-    0) of an iterable; an exception that it raises stops the work.
+    `source` is a JSONL or JSONL.gz file with rows {"query", "response", "meta"?}, or an iterable of such rows.
+    `language` is a code such as `en` and determines the tokenizer unless `tokenizer` (`words` or `characters`) is
+    given. `progress(done, total)` gets bytes of a file, or rows (total 0) of an iterable; an exception that it raises
+    stops the work.
 
-    Raises `CorpusError` with file and line, `IndexUnavailable` while another build or append works on the folder."""
-    tokenizer = check_tokenizer(tokenizer or tokenizer_for(language))
+    Raises `CorpusError` with file and line, `IndexUnavailable` while another build or append works on the folder.
+
+        report = build([{"query": "How are you?", "response": "Fine."}], "folder", language="en")
+        report.count  # 1
+    """
+    tokenizer = check_tokenizer(tokenizer or choose_tokenizer(language))
     place, began = Path(folder), time.perf_counter()
     with _writing(place):
         entry, written = _new_segment(place, Reader(source), tokenizer, (), progress)
@@ -75,7 +81,8 @@ def build(
 
 
 def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress | None = None) -> BuildReport:
-    """Add new pairs, as `build` does; small segments at the end are merged."""
+    """Add the pairs of `source` that the index in `folder` does not have yet; `progress` and errors as in `build`.
+    Small segments at the end are merged."""
     place, began = Path(folder), time.perf_counter()
     read_manifest(place)
     with _writing(place):
@@ -97,8 +104,8 @@ def append(folder: str | os.PathLike[str], source: Source, *, progress: Progress
 
 def _built(manifest: dict[str, Any], written: SegmentReport, began: float) -> BuildReport:
     seconds = time.perf_counter() - began
-    found = (manifest["count"], written.rows, written.duplicates, written.without_tokens)
-    return BuildReport(*found, seconds, manifest["version"])
+    counts = (manifest["count"], written.rows, written.duplicates, written.without_tokens)
+    return BuildReport(*counts, seconds, manifest["version"])
 
 
 class EmbeddedIndex:
@@ -113,26 +120,27 @@ class EmbeddedIndex:
         self.count: int = manifest["count"]
         self.version: str = manifest["version"]
         self._closed = False
-        if note := unicode_note(manifest.get("unicode", "")):
+        if note := explain_unicode(manifest.get("unicode", "")):
             warnings.warn(f"{self.folder}: {note}; build it again", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
+        """Return the token set of `text`, by which texts are compared."""
         return tokens(text, self.tokenizer)
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """Return the best k rows by exact Jaccard of token sets; see `hits.Index`."""
-        found = self.tokens(text)
-        if not found or k <= 0:
+        """Return the best `k` rows by Jaccard similarity to `text`; `distinct` and `exclude` as in `hits.Index`."""
+        wanted = self.tokens(text)
+        if not wanted or k <= 0:
             return []
         first = 2 * k + len(exclude) if distinct or exclude else k
-        return take(self._stream(found, first), k, distinct=distinct, exclude=exclude)
+        return take(self._stream(wanted, first), k, distinct=distinct, exclude=exclude)
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """Return the first k rows that contain every token of the text; see `hits.Index`."""
-        found = self.tokens(text)
-        if not found or k <= 0:
+        """Return the first `k` rows that contain every token of `text`; see `hits.Index`."""
+        wanted = self.tokens(text)
+        if not wanted or k <= 0:
             return []
-        parts = [segment.containing(found, k) for segment in self._live()]
+        parts = [segment.containing(wanted, k) for segment in self._live()]
         return [self._hit(row, value) for row, value in _together(parts, k)]
 
     def rows(self, start: int = 0) -> Iterator[Hit]:
@@ -143,6 +151,7 @@ class EmbeddedIndex:
                 yield Hit(row, 0.0, *json.loads(record))
 
     def close(self) -> None:
+        """Close the files."""
         if not self._closed:
             self._closed = True
             for segment in self._segments:
@@ -160,24 +169,24 @@ class EmbeddedIndex:
             raise IndexUnavailable("The index was closed; open it again.")
         return self._segments
 
-    def _stream(self, found: frozenset[str], first: int) -> Iterator[Hit]:
+    def _stream(self, token_set: frozenset[str], first: int) -> Iterator[Hit]:
         """Yield all hits in order, searching `first` hits at a time, then four times as many: a search for n returns
         the beginning of a search for more."""
-        wanted, given = first, 0
+        size, given = first, 0
         while True:
             parts: list[RowScores] = []
             floor = 0.0
             for segment in self._live():
-                rows, values = segment.best(found, wanted, floor)
+                rows, values = segment.best(token_set, size, floor)
                 parts.append((rows, values))
-                if len(values) >= wanted:
+                if len(values) >= size:
                     floor = max(floor, float(values[-1]))
-            best = _together(parts, wanted)
+            best = _together(parts, size)
             for row, value in best[given:]:
                 yield self._hit(row, value)
-            if len(best) < wanted:
+            if len(best) < size:
                 return
-            wanted, given = 4 * wanted, len(best)
+            size, given = 4 * size, len(best)
 
     def _hit(self, row: int, value: float) -> Hit:
         segment = next(part for part in reversed(self._live()) if part.base <= row)
@@ -199,17 +208,17 @@ def read_manifest(folder: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         manifest = json.loads((place / MANIFEST).read_bytes())
     except FileNotFoundError as error:
-        raise IndexFormatError(place, f"holds no index ({MANIFEST} is missing); build one") from error
+        raise IndexFormatError(place, f"has no index ({MANIFEST} is missing); build one") from error
     except (OSError, ValueError) as error:
         raise IndexFormatError(place / MANIFEST, f"cannot be read ({error}); build the index again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        found = manifest.get("format") if isinstance(manifest, dict) else None
-        raise IndexFormatError(place, f"is an index of format {found}, this program reads {FORMAT}; build it again")
+        other = manifest.get("format") if isinstance(manifest, dict) else None
+        raise IndexFormatError(place, f"is an index of format {other}, this program reads {FORMAT}; build it again")
     return manifest
 
 
 def verify(folder: str | os.PathLike[str]) -> None:
-    """Compare the checksum of every file; raises `IndexFormatError` for the first that differs."""
+    """Compare the checksum of every file in `folder`; raises `IndexFormatError` for the first that differs."""
     place = Path(folder)
     for entry in read_manifest(place)["segments"]:
         for name, facts in entry["files"].items():
@@ -288,7 +297,7 @@ def _tidy(place: Path) -> None:
         try:
             named = {entry["name"] for entry in read_manifest(place)["segments"]}
         except IndexFormatError:
-            return  # Perhaps of a newer program: nothing of it is ours to remove.
+            return  # It may belong to a newer version of the program.
     for folder in place.glob("segment-*"):
         if folder.name not in named:
             shutil.rmtree(folder, ignore_errors=True)

@@ -35,16 +35,16 @@ class Index(Protocol):
     version: str
 
     def tokens(self, text: str) -> frozenset[str]:
-        """Return the token set by which texts are compared."""
+        """Return the token set of `text`, by which texts are compared."""
 
     def search(self, text: str, k: int = 100, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-        """Return the best k rows; with `distinct` the best k with different responses.
+        """Return the best `k` rows for `text`; with `distinct` the best `k` with different responses.
 
-        Responses equal to one of `exclude` are skipped. The list is empty for k <= 0, and shorter than k if the
+        Responses equal to one of `exclude` are skipped. The list is empty for k <= 0, and shorter than `k` if the
         corpus has no more matching rows."""
 
     def find(self, text: str, k: int = 20) -> list[Hit]:
-        """Return the best k rows that contain every token of the text."""
+        """Return the best `k` rows that contain every token of `text`."""
 
     def close(self) -> None:
         """Release files, maps and connections; the index cannot be used afterwards."""
@@ -63,22 +63,23 @@ def jaccard(common: int, one: int, other: int) -> float:
     return common / union if union else 0.0
 
 
-def response_key(text: str) -> str:
-    """Return the form in which two responses are equal: NFKC, case-folded, white space collapsed."""
+def make_response_key(text: str) -> str:
+    """Return the form of `text` in which equal responses are compared: NFKC, case-folded, white space collapsed."""
     if not text.isascii():
         text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     return " ".join(text.casefold().split())
 
 
 def take(hits: Iterable[Hit], k: int, *, distinct: bool = False, exclude: Collection[str] = ()) -> list[Hit]:
-    """Return the first k of an ordered stream of hits, as `Index.search` describes; reads no further than needed."""
+    """Return the first `k` of an ordered stream of `hits`, with `distinct` and `exclude` as in `Index.search`. Reads no
+    further than needed."""
     taken: list[Hit] = []
     if k <= 0:
         return taken
-    seen = {response_key(text) for text in exclude}
+    seen = {make_response_key(text) for text in exclude}
     for hit in hits:
         if distinct or seen:
-            key = response_key(hit.response)
+            key = make_response_key(hit.response)
             if key in seen:
                 continue
             if distinct:

@@ -48,7 +48,8 @@ class Forward:
 def invert(
     folder: Path, kind: str, numbers: Numbers, sizes: Numbers, vocabulary: int, tick: Callable[[], None]
 ) -> None:
-    """Write the arrays of `kind` into the folder. `tick` is called between steps and may stop the work by raising."""
+    """Write the arrays of `kind` into `folder`, from the token `numbers` and the `sizes` of all rows and the size of
+    the `vocabulary`. `tick` is called between steps and may stop the work by raising."""
     starts = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)))
     order, first = _grouped(numbers, starts, sizes)
     tick()

@@ -33,12 +33,13 @@ FILES = (
 
 
 def compute_digests(parts: Iterable[bytes]) -> npt.NDArray[np.uint64]:
+    """Return a hash of 64 bits for each of `parts`, shape (n,)."""
     blake = hashlib.blake2b
     return np.frombuffer(b"".join([blake(part, digest_size=8).digest() for part in parts]), "<u8")
 
 
 def is_pair(record: bytes, pair: bytes) -> bool:
-    """Return whether a stored line contains this pair, with any meta: JSON strings end where they end."""
+    """Return whether the stored line `record` has this `pair` (see `encode_pair`), with any meta."""
     return record == pair or record.startswith(pair[:-1] + b",")
 
 
@@ -90,7 +91,7 @@ class Segment:
         return Hit(row, value, *json.loads(self.texts.record(row - self.base).decode()))
 
     def records(self, start: int = 0) -> Iterator[bytes]:
-        """Yield the lines from a row of the segment on, without line ends; also after the files were removed."""
+        """Yield the lines from row `start` of the segment on, without line ends; also after the files were removed."""
         return map(self.texts.record, range(start, self.rows))
 
     def _known(self, tokens: frozenset[str]) -> list[int]:
@@ -110,7 +111,7 @@ class Segment:
 
 
 def write_vocabulary(folder: Path, tokens: Iterable[str]) -> None:
-    """Write the tokens, given in the order of their numbers."""
+    """Write `tokens`, given in the order of their numbers, into `folder`."""
     written = [token.encode() for token in tokens]
     hashes = compute_digests(written)
     order = np.argsort(hashes, kind="stable")
@@ -120,7 +121,8 @@ def write_vocabulary(folder: Path, tokens: Iterable[str]) -> None:
     (folder / "tokens.bin").write_bytes(b"".join(written))
 
 
-def pair_bytes(query: str, response: str) -> bytes:
-    """Return the line of a pair without meta. Raises UnicodeEncodeError for an unpaired surrogate."""
+def encode_pair(query: str, response: str) -> bytes:
+    """Return the line of the pair `query`, `response` without meta. Raises UnicodeEncodeError for an unpaired
+    surrogate."""
     quoted: Any = json.encoder.encode_basestring
     return f"[{quoted(query)},{quoted(response)}]".encode()

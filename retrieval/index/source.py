@@ -100,8 +100,8 @@ class Reader:
         meta = row.get("meta")
         for name, value in (("query", query), ("response", response)):
             if type(value) is not str or not value or value.isspace():
-                found = "is missing" if value is None else "is empty" if isinstance(value, str) else "is not a text"
-                raise self.fault(place, f'"{name}" {found}; give every row a query and a response')
+                reason = "is missing" if value is None else "is empty" if isinstance(value, str) else "is not a text"
+                raise self.fault(place, f'"{name}" {reason}; give every row a query and a response')
         if meta is not None and not isinstance(meta, dict):
             raise self.fault(place, '"meta" is not an object; write {"meta": {...}} or leave it out')
         return Pair(place, query, response, meta or None)

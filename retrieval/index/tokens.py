@@ -3,9 +3,9 @@ Elasticsearch, only receives tokens made here.
 
 1. *Normal form*: `evalapp.words.normalise`, as of the words that metrics count (see there for what differs).
 2. *words*: a token is a longest run of letters, digits and combining marks, in any script and direction. An
-   apostrophe between two of them belongs to the run (don't), so does a full stop or comma between two decimal digits
-   (3.5 and 1,000).
-3. *characters*: the same, but every letter of a script that sets no spaces (Han, Kana, Bopomofo, Thai, Lao, Khmer,
+   apostrophe between two such characters belongs to the run (don't), as does a full stop or comma between two decimal
+   digits (3.5 and 1,000).
+3. *characters*: the same, but every letter of a script without spaces (Han, Kana, Bopomofo, Thai, Lao, Khmer,
    Myanmar) is a token of its own, together with the marks on it. Other scripts in between remain words.
 4. In both, every character of category So (emoji, pictographs) is a token of its own; two regional indicators are one
    (a flag). A skin tone is dropped: the same emoji in another tone is the same token.
@@ -39,14 +39,14 @@ UNSPACED = frozenset(
 )  # fmt: skip
 
 
-def tokenizer_for(language: str) -> str:
+def choose_tokenizer(language: str) -> str:
     """Return `characters` for a language code written without spaces between words (zh, ja-JP, th_TH ...), else
     `words`."""
     base = language.strip().lower().replace("_", "-").partition("-")[0]
     return CHARACTERS if base in UNSPACED else WORDS
 
 
-def unicode_note(made: str) -> str:
+def explain_unicode(made: str) -> str:
     """Return why a query may be tokenised differently from rows tokenised with Unicode version `made` ("": unknown);
     "" if both versions are equal."""
     here = unicodedata.unidata_version
@@ -56,7 +56,7 @@ def unicode_note(made: str) -> str:
 
 
 def tokens(text: str, tokenizer: str = WORDS) -> frozenset[str]:
-    """Return the set of tokens of a text.
+    """Return the set of tokens of `text`; `tokenizer` is `words` or `characters`. Raises ValueError for another one.
 
     >>> sorted(tokens("Where are you?"))
     ['are', 'where', 'you']
@@ -65,28 +65,30 @@ def tokens(text: str, tokenizer: str = WORDS) -> frozenset[str]:
 
 
 def tokens_in_order(texts: Iterable[str], tokenizer: str = WORDS) -> list[str]:
-    """Return the tokens of many texts in order, with repetitions, each text followed by a token END.
+    """Return the tokens of `texts` in order, with repetitions, each text followed by a token END; `tokenizer` as in
+    `tokens`.
 
     The tokens equal those of `tokens` for each text: the control character END neither composes with its neighbours
     nor belongs to a token."""
-    found: list[str] = []
+    parts: list[str] = []
     ready = [text if text.isascii() else normalise(text) for text in texts]
     # Normalising and splitting ASCII texts together is several times faster.
     for plain, group in groupby([text.replace(END, " ") for text in ready], str.isascii):
         joined = f" {END} ".join([*group, ""])
-        found += _split(normalise(joined) if plain else joined, check_tokenizer(tokenizer))
-    return _cut(found)
+        parts += _split(normalise(joined) if plain else joined, check_tokenizer(tokenizer))
+    return _cut(parts)
 
 
 def check_tokenizer(name: str) -> str:
+    """Return `name`; raises ValueError if there is no such tokenizer."""
     if name not in TOKENIZERS:
         raise ValueError(f"there is no tokenizer {name!r}; choose one of {', '.join(TOKENIZERS)}")
     return name
 
 
-def _cut(found: list[str]) -> list[str]:
+def _cut(parts: list[str]) -> list[str]:
     """Point 5."""
-    return [token[:LONGEST] for token in found] if max(map(len, found), default=0) > LONGEST else found
+    return [token[:LONGEST] for token in parts] if max(map(len, parts), default=0) > LONGEST else parts
 
 
 def _split(normal: str, tokenizer: str) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from retrieval.index.inversion import Forward, invert
-from retrieval.index.segment import KINDS, Segment, Texts, compute_digests, is_pair, pair_bytes, write_vocabulary
+from retrieval.index.segment import KINDS, Segment, Texts, compute_digests, encode_pair, is_pair, write_vocabulary
 from retrieval.index.source import Reader
 from retrieval.index.tokens import END, tokens_in_order
 
@@ -51,7 +51,7 @@ class SegmentWriter:
 
     def add(self, query: str, response: str, meta: dict[str, Any] | None) -> None:
         """Add a pair. Raises ValueError or TypeError for values that JSON or UTF-8 cannot represent."""
-        pair = pair_bytes(query, response)
+        pair = encode_pair(query, response)
         if pair in self._batch:
             self._duplicates += 1
             return
@@ -107,8 +107,8 @@ class SegmentWriter:
 
     def _keys(self, texts: list[str]) -> npt.NDArray[np.uint64]:
         """Return row << 32 | token number of the distinct tokens of each text, ascending."""
-        found = tokens_in_order(texts, self._tokenizer)
-        numbers = np.fromiter(map(self._vocabulary.__getitem__, found), np.int64, len(found))
+        in_order = tokens_in_order(texts, self._tokenizer)
+        numbers = np.fromiter(map(self._vocabulary.__getitem__, in_order), np.int64, len(in_order))
         end = self._vocabulary[END]
         ends = numbers == end
         rows = np.cumsum(ends)
@@ -178,7 +178,8 @@ class _Run:
 def write_segment(
     folder: Path, pairs: Reader | Iterable[bytes], tokenizer: str, before: Sequence[Segment], progress: Progress | None
 ) -> SegmentReport:
-    """Write a segment of a source, or of lines already stored. An exception, also from `progress`, leaves no file
+    """Write a segment with the new `pairs` of a source, or of stored lines, into `folder`. `tokenizer` as in `tokens`;
+    duplicates of pairs in the segments `before` are left out. An exception, also from `progress`, leaves no file
     open."""
     folder.mkdir(parents=True)
     writer = SegmentWriter(folder, tokenizer, before)

@@ -1,4 +1,4 @@
-"""Rows of the retrieval room: corpora, the parts they were made of, and what Elasticsearch has yet to be told."""
+"""Models of retrieval: corpora, their parts, and pending changes for Elasticsearch."""
 
 from .corpora import Corpus, CorpusPart, OutboxRow
 

@@ -1,5 +1,5 @@
-"""A corpus of (query, response) pairs: what it is called, what it was made of, and which index answers for it. The
-pairs themselves are files below CORPORA_DIR (docs/decisions/corpora-are-files.md says why)."""
+"""A corpus of (query, response) pairs: its name, parts, and the state of its indexes. The pairs are files below
+CORPORA_DIR (see docs/decisions/corpora-are-files.md)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from evalapp.common.models import Run
 
 class CorpusRows(ProjectRows):
     def visible_to(self, user: Any, need: Need = "read") -> CorpusRows:
-        """Those of one's projects; the shared ones for everybody who may `read` in some project."""
+        """The corpora of the user's projects, and shared ones if they can read any project."""
         projects = Project.objects.visible_to(user, need)
         wanted = Q(project__in=projects)
         if need == "read" and projects.exists():
@@ -28,8 +28,8 @@ class CorpusRows(ProjectRows):
 
 
 class Corpus(models.Model):
-    """Pairs of one language that belong to a project, or to the whole installation (`project` null). `home` is the
-    project in which a shared one was made: its owners manage it, its runs stand there."""
+    """Pairs in one language that belong to a project, or to the whole installation (`project` is null). `home` is the
+    project in which a shared corpus was created: its owners manage the corpus, and its runs belong to it."""
 
     class State(models.TextChoices):
         BUILDING = "building", _("Being built")
@@ -47,15 +47,15 @@ class Corpus(models.Model):
     tokenizer = models.CharField(max_length=10, choices=Tokenizer.choices, default=Tokenizer.WORDS)
     licence = models.CharField(max_length=500, blank=True)
     source = models.CharField(max_length=500, blank=True)
-    #: Building: there is no index yet. Ready stays while a newer index is being built. Failed: `error` says why.
+    #: Building: there is no index yet. Ready: also while a newer index is being built. Failed: see `error`.
     state = models.CharField(max_length=8, choices=State.choices, default=State.BUILDING)
     error = models.TextField(blank=True)
-    #: Number of the last part taken in.
+    #: The number of the last stored part.
     revision = models.PositiveIntegerField(default=0)
-    #: Which revision the embedded index and Elasticsearch hold; 0: none.
+    #: The revisions of the embedded index and of Elasticsearch; 0: none.
     embedded_revision = models.PositiveIntegerField(default=0)
     elastic_revision = models.PositiveIntegerField(default=0)
-    #: Of the index that was built last: different pairs, pairs that stood there before, its content and its size.
+    #: Figures of the last index: different pairs, duplicates, hash of the content, and size.
     count = models.BigIntegerField(default=0)
     duplicates = models.BigIntegerField(default=0)
     version = models.CharField(max_length=100, blank=True)
@@ -84,12 +84,12 @@ class Corpus(models.Model):
 
     @property
     def mark(self) -> str:
-        """The state in the words that pages have a sign for."""
+        """The state in the words for which pages have a symbol."""
         return {"building": "running", "ready": "succeeded"}.get(self.state, self.state)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a run is at it or will be."""
+        """Whether a run for it is queued or running."""
         return self.run is not None and self.run.is_active
 
 
@@ -99,8 +99,8 @@ class PartRows(models.QuerySet):
 
 
 class CorpusPart(models.Model):
-    """One file, or one look at the rows of a project, that was added. Stored parts never change; `revision` is the
-    order in which they were taken in, which is the order of the pairs."""
+    """An added file, or rows of a project. Stored parts never change; `revision` is the order in which they were
+    stored, which is the order of the pairs."""
 
     class Kind(models.TextChoices):
         FILE = "file", _("a file")
@@ -115,20 +115,20 @@ class CorpusPart(models.Model):
 
     corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="parts")
     kind = models.CharField(max_length=9, choices=Kind.choices)
-    #: Which project's rows were looked at, where it was no file.
+    #: The project whose rows were added; null for a file.
     project = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL, related_name="+")
     title = models.CharField(max_length=200)
     state = models.CharField(max_length=7, choices=State.choices, default=State.WAITING)
     revision = models.PositiveIntegerField(null=True)
     rows = models.BigIntegerField(default=0)
-    #: How many of them were new; null where several parts came into one index.
+    #: The number of new rows; null if several parts were indexed together.
     added = models.BigIntegerField(null=True)
-    #: Of a project's rows: pairs without a text, which are left out.
+    #: The number of pairs of a project that were left out because a text is empty.
     blank = models.BigIntegerField(default=0)
     bytes = models.BigIntegerField(default=0)
     sha256 = models.CharField(max_length=64, blank=True)
     fault_count = models.BigIntegerField(default=0)
-    #: The first faults, as plain objects of message, field, file and line.
+    #: The first faults: message, field, file and line.
     faults = models.JSONField(default=list)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
@@ -144,13 +144,13 @@ class CorpusPart(models.Model):
 
     @property
     def mark(self) -> str:
-        """The state in the words that pages have a sign for."""
+        """The state in the words for which pages have a symbol."""
         return {"waiting": "queued", "stored": "succeeded", "refused": "failed"}[self.state]
 
 
 class OutboxRow(models.Model):
-    """What Elasticsearch has to be told, written in the transaction that changed a corpus and removed when it was done.
-    No foreign key: the row of a deletion outlives its corpus."""
+    """A pending change for Elasticsearch, created in the transaction that changes a corpus and deleted when the server
+    has it. No foreign key, because the row of a deletion outlives its corpus."""
 
     class Action(models.TextChoices):
         LOAD = "load", "Load"

@@ -1,5 +1,5 @@
-"""Loading a corpus into Elasticsearch from its embedded index, and telling the server later what it could not be told
-at once."""
+"""Loads corpora into Elasticsearch from their embedded indexes, and sends changes later if the server was
+unavailable."""
 
 from __future__ import annotations
 
@@ -13,66 +13,68 @@ from ..index.errors import IndexUnavailable
 from ..models import Corpus, OutboxRow
 from ..services import elastic, handles, outbox
 from ..services.corpora import start_indexing
-from ..services.places import alone
-from .work import Plain, Work
+from ..services.places import lock_index
+from .work import CommandWork, Work
 
 LOAD = OutboxRow.Action.LOAD.value
-#: After so many failures in a row the next try comes later, at most after `LONGEST`.
+#: The time to the next try after a failure; doubled with each further one, up to `LONGEST`.
 FIRST, LONGEST = timedelta(seconds=30), timedelta(minutes=10)
 
 
 def load(corpus: Corpus, work: Work, *, again: bool = False) -> bool:
-    """Bring the server to the content of the embedded index. False where it cannot be reached or used now: the outbox
-    keeps the change, and the embedded index answers meanwhile."""
-    with alone(corpus.pk, lambda: work.progress(0, None, "pairs", "Waiting for another run")):
+    """Update the server to the content of the embedded index. False if it is unavailable: the change stays in the
+    outbox, and the embedded index answers."""
+    with lock_index(corpus.pk, lambda: work.progress(0, None, "pairs", "Waiting for another run")):
         corpus.refresh_from_db()
-        revision, there = corpus.embedded_revision, corpus.elastic_revision
-        # A row of what is there already: it was to be sent anew, and the server was away.
-        again = again or (there >= revision and outbox.has_change(corpus.pk, revision))
-        if there >= revision and not again:
+        revision, loaded = corpus.embedded_revision, corpus.elastic_revision
+        # A pending row for a loaded revision: a reload was requested while the server was unavailable.
+        again = again or (loaded >= revision and outbox.has_change(corpus.pk, revision))
+        if loaded >= revision and not again:
             return True
         try:
-            _send(corpus, work, again or not there)
+            _send(corpus, work, again or not loaded)
         except IndexUnavailable as error:
-            if not outbox.has_change(corpus.pk, revision):  # a command without a run asked for it
+            if not outbox.has_change(corpus.pk, revision):  # requested by a command without a run
                 outbox.note_change(corpus)
             outbox.note_failure(corpus_id=corpus.pk, action=LOAD, why=error.why)
-            work.log(f"{error.why}. The built-in index answers; Elasticsearch is told as soon as it can be.")
+            work.log(
+                f"{error.why}. The built-in index answers; the change is sent to Elasticsearch when it is available."
+            )
             return False
         with transaction.atomic():
             Corpus.objects.filter(pk=corpus.pk).update(elastic_revision=revision)
             outbox.note_done(corpus_id=corpus.pk, action=LOAD, revision=revision)
     handles.forget(corpus.pk)
-    work.log(f"Elasticsearch holds {corpus.count:,} pairs.")
+    work.log(f"Elasticsearch has {corpus.count:,} pairs.")
     return True
 
 
-def _send(corpus: Corpus, work: Work, anew: bool) -> None:
+def _send(corpus: Corpus, work: Work, whole: bool) -> None:
     index: Any = handles.open_embedded(corpus)
     try:
-        first = 0 if anew else _count_there(corpus)
+        first = 0 if whole else _count_loaded(corpus)
         if first:
-            work.progress(first, index.count, "pairs", "Telling Elasticsearch")
+            work.progress(first, index.count, "pairs", "Loading into Elasticsearch")
             elastic.append(corpus, index.rows(first))
-            if _count_there(corpus) == index.count:
+            if _count_loaded(corpus) == index.count:
                 return
-            # An addition that was cut off before may have left a gap below those that had come.
-            work.log("Elasticsearch lacks rows of an earlier addition; all are sent anew.")
+            # An interrupted earlier addition may have left a gap.
+            work.log("Elasticsearch lacks rows of an earlier addition; loading all rows.")
 
         def progress(done: int) -> None:
-            work.progress(done, index.count, "pairs", "Telling Elasticsearch")
+            work.progress(done, index.count, "pairs", "Loading into Elasticsearch")
 
         elastic.rebuild(corpus, index.rows(), progress)
     finally:
         index.close()
 
 
-def _count_there(corpus: Corpus) -> int:
-    """How many rows the server holds; 0 where it holds something else, so that all are sent anew."""
+def _count_loaded(corpus: Corpus) -> int:
+    """The number of rows on the server; 0 if it has other content, so that all rows are loaded."""
     try:
-        state = elastic.state_of(corpus)
+        state = elastic.read_state(corpus)
     except IndexUnavailable:
-        return 0  # perhaps it is gone; a server that is down says so at the next step
+        return 0  # the index may be gone; an unavailable server fails in the next step
     fits = (state.language, state.tokenizer) == (corpus.language, corpus.tokenizer) and state.count <= corpus.count
     return int(state.count) if fits else 0
 
@@ -81,8 +83,8 @@ def _count_there(corpus: Corpus) -> int:
 
 
 def catch_up() -> dict[str, int]:
-    """Tell the server what the outbox holds and nobody is telling it now. Asks first whether it answers at all, so
-    that an outage makes no runs that fail."""
+    """Send pending changes that no run is sending. Checks first whether the server answers, so that an outage creates
+    no failing runs."""
     done = {"loads": 0, "deletions": 0, "waiting": OutboxRow.objects.count()}
     if not done["waiting"] or not elastic.is_used():
         return done
@@ -117,7 +119,7 @@ def _drop(row: OutboxRow) -> int:
 
 
 def _load_later(row: OutboxRow) -> int:
-    """By a run, so that people see it; directly where no project can hold one."""
+    """Load by a run, which users can see; directly if there is no project for a run."""
     corpus = Corpus.objects.select_related("run", "project", "home").filter(pk=row.corpus).first()
     if corpus is None:
         row.delete()
@@ -125,5 +127,5 @@ def _load_later(row: OutboxRow) -> int:
     if corpus.is_waiting or not corpus.embedded_revision:
         return 0
     if start_indexing(corpus=corpus, user=None, whole=False) is None:
-        return int(load(corpus, Plain()))
+        return int(load(corpus, CommandWork()))
     return 1

@@ -1,5 +1,5 @@
-"""Taking in one part of a corpus: a received file, or the rows of a project, becomes a file of checked pairs. All of it
-or nothing: one faulty row refuses the file."""
+"""Stores a part of a corpus: checks a received file, or reads rows of a project, and writes the pairs to a file. A
+faulty row rejects the whole file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict, Fault
 
 from ..models import Corpus, CorpusPart
-from ..selectors.derived import count_rows, pairs_of
+from ..selectors.derived import count_rows, read_pairs
 from ..services import outbox
-from ..services.places import part_path, raw_path
+from ..services.places import get_part_path, get_raw_path
 from .work import Work
 
-#: Rows between two looks at whether the work is to stop.
+#: The number of rows between reports of progress, which may stop the work.
 STEP = 2000
 
 Pair = tuple[str, str, dict[str, Any]]
 
 
-def take_in(part: CorpusPart, work: Work) -> None:
-    """May run any number of times: a part that is stored is left alone, one that is not begins anew."""
+def store_part(part: CorpusPart, work: Work) -> None:
+    """Check and store the part. Idempotent; an interrupted one starts over."""
     if part.state == CorpusPart.State.STORED:
         return
     if part.state == CorpusPart.State.REFUSED:
@@ -42,7 +42,7 @@ def take_in(part: CorpusPart, work: Work) -> None:
         faults.add(part.title, None, "", _("It has no pairs. Write rows with query and response."))
     if faults.count:
         _refuse(part, faults)
-    size = part_path(part).stat().st_size
+    size = get_part_path(part).stat().st_size
     with transaction.atomic():
         corpus = Corpus.objects.select_for_update().filter(pk=part.corpus_id).first()
         if corpus is None:
@@ -57,24 +57,24 @@ def take_in(part: CorpusPart, work: Work) -> None:
         if not changed:
             raise Conflict(_("Another worker has added it in the meantime."))
         outbox.note_change(corpus)
-    raw_path(part).unlink(missing_ok=True)
+    get_raw_path(part).unlink(missing_ok=True)
     part.refresh_from_db()
 
 
 def _refuse(part: CorpusPart, faults: Faults) -> None:
-    found = [Fault(fault.message, fault.field, fault.file, fault.line) for fault in faults.kept]
+    rows = [Fault(fault.message, fault.field, fault.file, fault.line) for fault in faults.kept]
     CorpusPart.objects.filter(pk=part.pk).update(
-        state=CorpusPart.State.REFUSED, fault_count=faults.count, faults=[fault.as_dict() for fault in found]
+        state=CorpusPart.State.REFUSED, fault_count=faults.count, faults=[fault.as_dict() for fault in rows]
     )
-    for path in (raw_path(part), part_path(part)):
+    for path in (get_raw_path(part), get_part_path(part)):
         path.unlink(missing_ok=True)
     more = _("and %(count)s more") % {"count": f"{faults.count - 1:,}"} if faults.count > 1 else ""
-    raise BadInput(" ".join(filter(None, [_("Nothing was added."), str(found[0]), more])), faults=found)
+    raise BadInput(" ".join(filter(None, [_("Nothing was added."), str(rows[0]), more])), faults=rows)
 
 
 def _write(part: CorpusPart, faults: Faults, work: Work) -> tuple[int, str]:
-    """The checked pairs into their file, by rename; how many, and their hash."""
-    target = part_path(part)
+    """Write the checked pairs to their file, atomically. Returns their number and hash."""
+    target = get_part_path(part)
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_suffix(f".writing-{os.getpid()}")
     rows, digest = 0, hashlib.sha256()
@@ -83,7 +83,7 @@ def _write(part: CorpusPart, faults: Faults, work: Work) -> tuple[int, str]:
         with temporary.open("wb", buffering=1 << 20) as file:
             for query, response, meta in pairs:
                 if faults.count:
-                    continue  # only looking for more faults
+                    continue  # look for further faults only
                 row = {"query": query, "response": response, **({"meta": meta} if meta else {})}
                 line = orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
                 file.write(line)
@@ -101,7 +101,7 @@ def _write(part: CorpusPart, faults: Faults, work: Work) -> tuple[int, str]:
 
 
 def _file_pairs(part: CorpusPart, faults: Faults, work: Work) -> Iterator[Pair]:
-    path = raw_path(part)
+    path = get_raw_path(part)
     limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS).for_file(path.stat().st_size)
     name = name_file(part.title, "corpus")
     assert name is not None  # a kind is given
@@ -143,15 +143,15 @@ def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: Faults, wor
 
 
 def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
-    """Pairs with a blank side are left out and counted."""
+    """Pairs of a project. Those with an empty text are counted and left out."""
     if part.project is None:
         raise Conflict(_("The project of these rows has been deleted."))
     total = count_rows(part.project, part.kind)
     part.blank = 0
     facts = _facts(part, part.project)
-    for number, (query, response, meta) in enumerate(pairs_of(part.project, part.kind)):
+    for number, (query, response, meta) in enumerate(read_pairs(part.project, part.kind)):
         if query.strip() and response.strip():
-            # What a row of corpus.jsonl says itself comes first.
+            # The row's own members take precedence.
             yield query, response, {**meta, **{name: text for name, text in facts.items() if not meta.get(name)}}
         else:
             part.blank += 1
@@ -160,21 +160,21 @@ def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
 
 
 def _facts(part: CorpusPart, project: Project) -> dict[str, str]:
-    """Licence and source of a project's rows, where they may be others than those of the corpus: something of another
-    origin was added to it before. Each row then says its own, as rows of files may."""
+    """Licence and source of a project's rows if they differ from those of the corpus, because rows of another origin
+    were added to it before. They are then stored with each row."""
     before = part.corpus.parts.filter(pk__lt=part.pk).exclude(state=CorpusPart.State.REFUSED)
     if not before.exclude(project=project).exists():
         return {}
-    found = {
+    facts = {
         "licence": project.licence.strip()[:500] or "not stated",
         "source": project.source.strip()[:500] or f"project {project.slug}",
     }
-    return {name: text for name, text in found.items() if text != getattr(part.corpus, name)}
+    return {name: text for name, text in facts.items() if text != getattr(part.corpus, name)}
 
 
-def stored_pairs(corpus: Corpus, after: int = 0) -> Iterator[dict[str, Any]]:
-    """The pairs of all stored parts in the order in which they were taken in; of those after a revision only."""
+def read_stored_pairs(corpus: Corpus, after: int = 0) -> Iterator[dict[str, Any]]:
+    """The pairs of all parts stored after a revision, in order."""
     parts = corpus.parts.filter(state=CorpusPart.State.STORED, revision__gt=after).order_by("revision")
     for part in parts:
-        with part_path(part).open("rb", buffering=1 << 20) as file:
+        with get_part_path(part).open("rb", buffering=1 << 20) as file:
             yield from map(orjson.loads, file)

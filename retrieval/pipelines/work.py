@@ -1,4 +1,4 @@
-"""What the pipelines of this room need of whoever runs them: a background run, or a command without one."""
+"""The interface between pipelines and their caller: a background run, or a command without one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol
 
 
 class Work(Protocol):
-    """`evalapp.common.runner.RunContext` is one."""
+    """Progress and log of the work; `evalapp.common.runner.RunContext` implements it."""
 
     def progress(self, done: int, total: int | None = None, unit: str = "rows", phase: str = "") -> None:
-        """Note how far it is; raises where the work is to stop."""
+        """Report the progress; raises if the work should stop."""
 
     def log(self, text: str) -> None:
-        """A line for the people who watch."""
+        """Write a line to the log of the run."""
 
 
-class Plain:
-    """Work without a run: lines go to `say`, progress is not noted."""
+class CommandWork:
+    """Work of a command without a run: log lines go to `say`, progress is ignored."""
 
     def __init__(self, say: Callable[[str], None] = lambda text: None) -> None:
         self._say = say

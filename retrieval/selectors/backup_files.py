@@ -1,4 +1,4 @@
-"""Which files of corpora belong into a backup: the pairs, not the indexes made of them."""
+"""The files of corpora that belong to a backup: the pairs, but not the indexes, which can be rebuilt."""
 
 from __future__ import annotations
 

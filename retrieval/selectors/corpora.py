@@ -1,4 +1,4 @@
-"""Reading corpora: those a project may use, one by its name, how each stands, and the names for a form."""
+"""Reads corpora: those that a project can use, one by its name, its condition, and choices for forms."""
 
 from __future__ import annotations
 
@@ -11,37 +11,38 @@ from annotation.models import WritingCampaign
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
+from evalapp.translation import gettext as _
 
 from ..models import Corpus, CorpusPart
 
 
-def corpora_of(project: Project) -> QuerySet[Corpus]:
-    """Its own and the shared ones, by name."""
-    found = Corpus.objects.filter(Q(project=project) | Q(project=None))
-    return found.select_related("run", "project", "home", "created_by").order_by("name", "pk")
+def list_corpora(project: Project) -> QuerySet[Corpus]:
+    """The corpora of the project and the shared ones, by name."""
+    rows = Corpus.objects.filter(Q(project=project) | Q(project=None))
+    return rows.select_related("run", "project", "home", "created_by").order_by("name", "pk")
 
 
 def find_corpus(project: Project, name: str) -> Corpus:
-    """Its own of that name, else the shared one."""
-    found = corpora_of(project).filter(name=name).order_by("project_id").all()
-    own = [corpus for corpus in found if corpus.project_id == project.pk]
-    if not found:
-        raise NotThere(_("This project has no corpus “%(name)s”.") % {"name": name})
-    return own[0] if own else found[0]
+    """The corpus of the project with this name, otherwise the shared one."""
+    rows = sorted(list_corpora(project).filter(name=name), key=lambda row: row.is_shared)
+    if not rows:
+        raise NotThere(_("This project has no corpus “%(name)s”.", name=name))
+    return rows[0]
 
 
 def get_corpus(project: Project | None, name: str) -> Corpus:
-    """For commands: the project's own (or a shared one) by name; without a project the shared one."""
+    """A corpus by name, for commands; without a project, a shared one."""
     if project is not None:
         return find_corpus(project, name)
-    found = Corpus.objects.filter(project=None, name=name).select_related("run", "home").first()
-    if found is None:
-        raise NotThere(_("There is no shared corpus “%(name)s”. See: manage.py corpus list") % {"name": name})
-    return found
+    corpus = Corpus.objects.filter(project=None, name=name).select_related("run", "home").first()
+    if corpus is None:
+        raise NotThere(_("There is no shared corpus “%(name)s”. See: manage.py corpus list", name=name))
+    return corpus
 
 
 def may_change(user: Any, corpus: Corpus) -> bool:
-    """Its project's researchers; of a shared one the owners of the project in which it was made, and superusers."""
+    """Whether the user is a researcher in its project. Shared corpora: an owner of the project in which it was created,
+    or a superuser if that is gone."""
     if not corpus.is_shared:
         return corpus.project is not None and can(user=user, project=corpus.project, need="write")
     if corpus.home is not None:
@@ -49,36 +50,38 @@ def may_change(user: Any, corpus: Corpus) -> bool:
     return bool(getattr(user, "is_superuser", False)) and getattr(user, "api_token", None) is None
 
 
-def choices_for(*, project: Project) -> list[tuple[str, str]]:
-    """(name, label) for a form that lets people choose; fills a port of the annotation room."""
+def list_choices(*, project: Project) -> list[tuple[str, str]]:
+    """(name, label) of the corpora, for forms. Registered as a hook of annotation."""
     names: dict[str, str] = {}
-    for corpus in sorted(corpora_of(project), key=lambda found: found.is_shared):
+    for corpus in sorted(list_corpora(project), key=lambda row: row.is_shared):
         if corpus.name not in names:
-            size = f"{corpus.count:,} pairs" if corpus.state == Corpus.State.READY else condition_of(corpus)
-            names[corpus.name] = f"{corpus.name} ({size}{', shared' if corpus.is_shared else ''})"
+            is_ready = corpus.state == Corpus.State.READY
+            size = _("%(n)s pairs", n=f"{corpus.count:,}") if is_ready else describe_condition(corpus)
+            label = _("%(name)s (%(size)s, shared)") if corpus.is_shared else _("%(name)s (%(size)s)")
+            names[corpus.name] = label % {"name": corpus.name, "size": size}
     return sorted(names.items())
 
 
-def condition_of(corpus: Corpus) -> str:
-    """One line about how it stands, for pages and for the note above an empty list of candidates."""
+def describe_condition(corpus: Corpus) -> str:
+    """One line about the condition, for pages and for the note above an empty list of candidates."""
     run = corpus.run
     if corpus.state == Corpus.State.READY:
-        return "a newer index is being built; the one before answers" if corpus.is_waiting else "ready"
+        return _("a newer index is being built; the previous one answers") if corpus.is_waiting else _("ready")
     if corpus.state == Corpus.State.FAILED:
-        return f"it has no index: {corpus.error}"
+        return _("it has no index: %(error)s", error=corpus.error)
     if run is not None and run.is_active:
         if run.share is not None:
-            return f"it is being built, {run.share:.0%}"
-        return "it is being built" if run.state == run.State.RUNNING else "it waits for a worker to build it"
-    return "it has no index yet; build it on its page"
+            return _("it is being built, %(share)s", share=f"{run.share:.0%}")
+        return _("it is being built") if run.state == run.State.RUNNING else _("it waits for a worker")
+    return _("it has no index yet; build it on the page of the corpus")
 
 
-def writing_with(corpus: Corpus) -> int:
-    """How many campaigns of reference writing that are under way offer its candidates."""
+def count_open_writing(corpus: Corpus) -> int:
+    """The number of open writing campaigns that use the corpus."""
     under_way = (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED)
     rows = WritingCampaign.objects.filter(corpus=corpus.name, state__in=under_way)
     return (rows if corpus.is_shared else rows.filter(project=corpus.project_id)).count()
 
 
-def parts_of(corpus: Corpus) -> QuerySet[CorpusPart]:
+def list_parts(corpus: Corpus) -> QuerySet[CorpusPart]:
     return corpus.parts.select_related("created_by", "project").order_by("-pk")

@@ -1,5 +1,5 @@
-"""Corpora as people handle them: make one, add a file or a project's rows, index anew, delete. Checking and indexing is
-a pipeline."""
+"""Creates corpora, adds files or rows of a project to them, requests indexing, and deletes them. Checking and indexing
+are a pipeline."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db import transaction
 from django.utils.translation import gettext as _
 
 from annotation.parsers import shorten_name
-from annotation.services.uploads import Incoming, too_large
+from annotation.services.uploads import Incoming, explain_size
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common import audit
@@ -26,16 +26,16 @@ from evalapp.common.queue import cancel_run, enqueue_run
 from evalapp.common.room import check_room
 
 from ..models import Corpus, CorpusPart
-from ..selectors.corpora import corpora_of, find_corpus, may_change
+from ..selectors.corpora import find_corpus, list_corpora, may_change
 from ..selectors.derived import count_rows
 from . import outbox
-from .places import folder_of, raw_path, remove_files
+from .places import get_folder, get_raw_path, remove_files
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 LANGUAGE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*")
-#: Words that stand in addresses where a corpus' name stands.
+#: Words used in addresses in the position of a corpus name.
 RESERVED = frozenset({"new"})
-#: What a corpus can be made of beside a file.
+#: Rows of a project that can be added, by kind.
 DERIVED = {
     CorpusPart.Kind.DIALOGUES.value: "dialogues",
     CorpusPart.Kind.CORPUS.value: "rows of corpus.jsonl",
@@ -63,8 +63,8 @@ def create_corpus(
     source: str = "",
     shared: bool = False,
 ) -> Corpus:
-    """An empty corpus of `project`, or one for the whole installation."""
-    from ..index.tokens import tokenizer_for
+    """Create an empty corpus of `project`, or one that the whole installation shares."""
+    from ..index.tokens import choose_tokenizer
 
     language = language.strip() or (project.lang if project is not None else "en")
     faults = _faults(project, name, language, tokenizer, shared) + find_name_faults(licence=licence, source=source)
@@ -76,7 +76,7 @@ def create_corpus(
             home=project if shared else None,
             name=name,
             language=language,
-            tokenizer=tokenizer or tokenizer_for(language),
+            tokenizer=tokenizer or choose_tokenizer(language),
             licence=licence.strip()[:500],
             source=source.strip()[:500],
             created_by=user if getattr(user, "pk", None) else None,
@@ -108,11 +108,11 @@ def _faults(project: Project | None, name: str, language: str, tokenizer: str, s
 def _is_taken(project: Project | None, name: str, shared: bool) -> bool:
     if shared or project is None:
         return Corpus.objects.filter(project=None, name=name).exists()
-    return corpora_of(project).filter(name=name).exists()
+    return list_corpora(project).filter(name=name).exists()
 
 
 def give_up_index(run: Run) -> None:
-    """However it ended: a corpus without an index says why; one that has an index keeps answering."""
+    """Clean up after a run that ended without reporting: a corpus without an index gets the reason as its error."""
     why = run.error or "the run was cancelled. Try it again, or add another file"
     failing = [Corpus.State.BUILDING.value, Corpus.State.FAILED.value]
     others = Run.objects.filter(state__in=Run.ACTIVE).exclude(pk=run.pk)
@@ -126,17 +126,17 @@ def give_up_index(run: Run) -> None:
 def add_file(
     *, corpus: Corpus, user: Any, file: Incoming, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
-    """Keep the file and queue its check. `through` is the project in which the run shall stand."""
+    """Store the file and queue its check. `through` is the project of the run if the corpus is shared."""
     check_room()
     title = Path(file.name).name or "corpus.jsonl"
-    # The row comes last and with its run: whatever breaks before leaves nothing that waits for ever.
-    draft = folder_of(corpus.pk) / f"incoming-{uuid4().hex}"
+    # Create the row last, with its run, so that a failure leaves no part waiting forever.
+    draft = get_folder(corpus.pk) / f"incoming-{uuid4().hex}"
     place = None
     try:
-        _keep(file, draft)
+        _save(file, draft)
         with transaction.atomic():
             part = _new_part(corpus, user, CorpusPart.Kind.FILE.value, title)
-            place = draft.rename(raw_path(part))
+            place = draft.rename(get_raw_path(part))
             _queue(corpus, part, user, through, send)
     except BaseException:
         (place or draft).unlink(missing_ok=True)
@@ -147,9 +147,9 @@ def add_file(
 def add_rows(
     *, corpus: Corpus, user: Any, project: Project, kind: str, through: Project | None = None, send: bool = True
 ) -> CorpusPart:
-    """Queue a look at the rows of `project`. What they are when the run begins is taken in; doing it again later adds
-    what came since. A new corpus without a licence gets the project's; rows of a project that come to others carry
-    their own licence and source."""
+    """Queue the import of rows of `project`. The run reads the rows at its start; a repetition adds rows that are new
+    since then. A new corpus without a licence gets that of the project. In a corpus with rows of other origin, each row
+    has its own licence and source."""
     if kind not in DERIVED:
         text = _("A corpus can be made from: %(kinds)s.") % {"kinds": ", ".join(DERIVED)}
         raise BadInput(text, faults=[Fault(_("Choose one."), field="derive")])
@@ -175,24 +175,24 @@ def _new_part(corpus: Corpus, user: Any, kind: str, title: str, project: Project
     )
 
 
-def _keep(file: Incoming, target: Path) -> None:
+def _save(file: Incoming, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     if file.path is not None:
         target.symlink_to(file.path.resolve(strict=True))
         return
     size = 0
-    with target.open("xb") as kept:
+    with target.open("xb") as saved:
         for chunk in file.chunks:
             size += len(chunk)
             if size > settings.MAX_UPLOAD_BYTES:
-                raise TooLarge(too_large())
-            kept.write(chunk)
+                raise TooLarge(explain_size())
+            saved.write(chunk)
 
 
 def _queue(
     corpus: Corpus, part: CorpusPart | None, user: Any, through: Project | None, send: bool, again: bool = False
 ) -> Run | None:
-    """The run of a change, in the project of the corpus; None where there is no project to hold one."""
+    """Queue the run of a change in the project of the corpus. None if there is no project for it."""
     place = corpus.project or through or corpus.home
     if place is None:
         return None
@@ -214,8 +214,8 @@ def _queue(
 def start_indexing(
     *, corpus: Corpus, user: Any, through: Project | None = None, send: bool = True, whole: bool = True
 ) -> Run | None:
-    """Build the indexes anew from what is stored (or, without `whole`, only what is missing); those before answer until
-    then. None where there is no project to hold a run."""
+    """Rebuild the indexes from the stored parts (without `whole`, add only missing parts). The previous index answers
+    until then. None if there is no project for a run."""
     with transaction.atomic():
         if whole:
             outbox.note_change(corpus)
@@ -224,13 +224,13 @@ def start_indexing(
 
 @dataclass(frozen=True)
 class IndexOptions:
-    """Which corpus is indexed."""
+    """Parameters of indexing."""
 
     corpus: str = param(help="Name of the corpus.", needed="Name the corpus to be indexed.")
 
 
 def request_index(*, project: Project, user: Any, options: IndexOptions) -> Run:
-    """Queue the index as a program asks for it."""
+    """Queue the indexing of a corpus, requested through the API."""
     corpus = find_corpus(project, options.corpus)
     check_may_change(user, corpus)
     run = start_indexing(corpus=corpus, user=user, through=project)
@@ -242,7 +242,7 @@ def request_index(*, project: Project, user: Any, options: IndexOptions) -> Run:
 
 
 def delete_corpus(*, corpus: Corpus, user: Any) -> None:
-    """The corpus with all its files. A run that is at it is asked to stop."""
+    """Delete the corpus with all its files, and cancel its runs."""
     pk, place = corpus.pk, corpus.project or corpus.home
     with transaction.atomic():
         for run in Run.objects.filter(kind="index", params__corpus=pk, state__in=Run.ACTIVE).select_related("project"):
@@ -257,9 +257,9 @@ def delete_corpus(*, corpus: Corpus, user: Any) -> None:
 
 
 def clear_project(*, project: Project) -> None:
-    """Before the project is deleted: the files of its corpora go; shared ones it made stay, without a home."""
+    """Prepare the deletion of a project: delete the files of its corpora. Shared corpora created in it stay."""
     for corpus in Corpus.objects.filter(project=project):
-        if folder_of(corpus.pk).exists() or corpus.elastic_revision:
+        if get_folder(corpus.pk).exists() or corpus.elastic_revision:
             outbox.note_deletion(corpus)
             remove_files(corpus.pk)
     Corpus.objects.filter(home=project).update(home=None)
@@ -267,8 +267,8 @@ def clear_project(*, project: Project) -> None:
     CorpusPart.objects.filter(project=project).update(project=None)
 
 
-def check_visible(user: Any, slug: str, name: str, *, change: bool = False) -> tuple[Project, Corpus]:
-    """What every door of one corpus asks first: the project as the person sees it, and the corpus in it."""
+def get_visible(user: Any, slug: str, name: str, *, change: bool = False) -> tuple[Project, Corpus]:
+    """The project and the corpus, if the user's role covers the request."""
     project = get_project(user=user, slug=slug, need="write" if change else "read")
     corpus = find_corpus(project, name)
     if change:

@@ -1,5 +1,5 @@
-"""The Elasticsearch of this installation: its address and credentials out of the settings, and the few things the room
-asks of it. How pairs lie there and are searched is `retrieval.index`'s business."""
+"""Access to the Elasticsearch server of this installation, with address and credentials from the settings. Layout and
+search are in `retrieval.index`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _UNFIT = re.compile(r"[^a-z0-9-]+")
 
 
 def is_used() -> bool:
-    """Whether Elasticsearch is to answer for this installation."""
+    """Whether this installation uses Elasticsearch."""
     return bool(settings.ELASTICSEARCH_URL)
 
 
-def name_of(corpus: Corpus) -> str:
-    """The name under which the server knows the corpus. The number keeps two of the same name apart, a digest of the
-    secret key two installations on one server."""
+def get_alias(corpus: Corpus) -> str:
+    """The alias of the corpus on the server. The number distinguishes corpora of the same name, and a digest of the
+    secret key distinguishes installations."""
     installation = salted_hmac("retrieval.elastic", "installation", algorithm="sha256").hexdigest()[:8]
     return f"evalapp-{installation}-{corpus.pk}-{_UNFIT.sub('-', corpus.name.lower()).strip('-')}"
 
@@ -45,17 +45,17 @@ def _options() -> dict[str, Any]:
 
 
 def access() -> Access:
-    """For loading, which may take the server a while."""
+    """Access for loading, with a long timeout."""
     from ..index.elastic_server import Access
 
     return Access(**_options(), timeout=60.0)
 
 
 def open_index(corpus: Corpus) -> Index:
-    """For searches, with the time a page waits."""
+    """An index for searches, with the timeout of a page."""
     from .. import index
 
-    return index.open_index(address(name_of(corpus)), **_options(), timeout=float(settings.ELASTICSEARCH_TIMEOUT))
+    return index.open_index(address(get_alias(corpus)), **_options(), timeout=float(settings.ELASTICSEARCH_TIMEOUT))
 
 
 def as_rows(hits: Iterable[Hit]) -> Iterator[Row]:
@@ -65,20 +65,20 @@ def as_rows(hits: Iterable[Hit]) -> Iterator[Row]:
 
 
 def rebuild(corpus: Corpus, hits: Iterable[Hit], progress: Callable[[int], None]) -> LoadReport:
-    """All rows into an index of its own, which then takes the place of the one before."""
+    """Load all rows into a new index, which then replaces the previous one."""
     from ..index import elastic_writer
 
     return elastic_writer.rebuild(
-        address(name_of(corpus)), as_rows(hits), language=corpus.language, tokenizer=corpus.tokenizer,
+        address(get_alias(corpus)), as_rows(hits), language=corpus.language, tokenizer=corpus.tokenizer,
         version=corpus.version, shards=settings.ELASTICSEARCH_SHARDS, access=access(), progress=progress,
     )  # fmt: skip
 
 
 def append(corpus: Corpus, hits: Iterable[Hit]) -> None:
-    """Rows beside those that are there; the same row again changes nothing."""
+    """Add rows. Idempotent."""
     from ..index import elastic_writer
 
-    elastic_writer.append(address(name_of(corpus)), as_rows(hits), version=corpus.version, access=access())
+    elastic_writer.append(address(get_alias(corpus)), as_rows(hits), version=corpus.version, access=access())
 
 
 def drop(name: str) -> None:
@@ -87,14 +87,14 @@ def drop(name: str) -> None:
     elastic_writer.drop(address(name), access=access())
 
 
-def state_of(corpus: Corpus) -> State:
+def read_state(corpus: Corpus) -> State:
     from ..index import elastic_writer
 
-    return elastic_writer.state(address(name_of(corpus)), access=access())
+    return elastic_writer.state(address(get_alias(corpus)), access=access())
 
 
 def health() -> ServerHealth:
-    """Never raises."""
+    """The state of the server; never raises."""
     from ..index import elastic_server
 
     return elastic_server.health(settings.ELASTICSEARCH_URL, elastic_server.Access(**_options(), timeout=3.0))

@@ -1,5 +1,5 @@
-"""Open indexes, kept for as long as their content is the newest: one per corpus, backend and process. Everything that
-searches asks here; nothing else opens an index."""
+"""Open indexes, one per corpus, backend and process, which stay open while their content is current. All searches go
+through `ask`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from django.conf import settings
 
+from evalapp.translation import gettext as _
+
 from ..index.errors import IndexFormatError, IndexUnavailable
 from ..models import Corpus
-from ..selectors.corpora import condition_of
+from ..selectors.corpora import describe_condition
 from . import elastic
 from .places import index_path
 
@@ -23,41 +25,41 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Indexes that stay open in one process.
+#: The maximum number of open indexes in a process.
 MOST_OPEN = 8
-#: After Elasticsearch did not answer it is not asked again for so many seconds, so that pages come at once.
+#: The time without further requests after Elasticsearch did not answer, so that pages do not wait.
 REST_SECONDS = 30.0
 
 
-class _Kept:
-    """An open index, how many are searching in it now, and whether it is to close after the last of them."""
+class _OpenIndex:
+    """An open index with its number of running searches. A retired index closes after the last one."""
 
     def __init__(self, state: str, index: Index) -> None:
         self.state, self.index = state, index
         self.users, self.retired = 0, False
 
 
-_open: OrderedDict[tuple[int, str], _Kept] = OrderedDict()
+_open: OrderedDict[tuple[int, str], _OpenIndex] = OrderedDict()
 _lock = threading.Lock()
 _resting: dict[str, tuple[float, str]] = {}
 
 
 def ask(corpus: Corpus, question: Callable[[Index], T]) -> tuple[T, str]:
-    """`question(index)` for the newest content, and one line where Elasticsearch should have answered and could not:
-    then the embedded index did. Raises IndexUnavailable with one line for people where neither can."""
+    """Return `question(index)` for the current content, and a note if the embedded index answered because Elasticsearch
+    could not. Raises IndexUnavailable with a message for users if neither can answer."""
     note = ""
     if elastic.is_used():
         try:
             return _ask_elastic(corpus, question), ""
         except IndexUnavailable as error:
-            note = f"{error.why}; the built-in index answers."
+            note = _("%(reason)s; the built-in index answers.", reason=error.why)
     return _ask_embedded(corpus, question), note
 
 
 def _ask_elastic(corpus: Corpus, question: Callable[[Index], T]) -> T:
     url = settings.ELASTICSEARCH_URL
     if corpus.elastic_revision < corpus.embedded_revision or not corpus.elastic_revision:
-        raise IndexUnavailable("Elasticsearch does not hold the newest pairs yet")
+        raise IndexUnavailable(_("Elasticsearch does not have the newest pairs yet"))
     until, why = _resting.get(url, (0.0, ""))
     if time.monotonic() < until:
         raise IndexUnavailable(why)
@@ -71,66 +73,66 @@ def _ask_elastic(corpus: Corpus, question: Callable[[Index], T]) -> T:
 
 def _ask_embedded(corpus: Corpus, question: Callable[[Index], T]) -> T:
     if not corpus.embedded_revision:
-        raise IndexUnavailable(condition_of(corpus))
+        raise IndexUnavailable(describe_condition(corpus))
     state = f"{settings.CORPORA_DIR} {corpus.embedded_revision} {corpus.version}"
     try:
         try:
             with _opened(corpus, "embedded", state) as index:
                 return question(index)
         except IndexFormatError:
-            forget(corpus.pk)  # a newer one may just have taken its place
+            forget(corpus.pk)  # it may just have been replaced by a newer one
             with _opened(corpus, "embedded", state) as index:
                 return question(index)
     except IndexFormatError as error:
-        raise IndexUnavailable("its index is damaged; build it again on its page") from error
+        raise IndexUnavailable(_("its index is damaged; rebuild it on the page of the corpus")) from error
 
 
 @contextmanager
 def _opened(corpus: Corpus, backend: str, state: str) -> Iterator[Index]:
-    """The index that is kept open if its content is still that of `state`, else opened now. One that was replaced
-    closes when nobody searches in it any more."""
+    """The open index if its content is that of `state`; otherwise open it. A replaced index closes after its last
+    search."""
     key = (corpus.pk, backend)
     with _lock:
-        kept = _open.get(key)
-        if kept is not None and kept.state == state:
-            kept.users += 1
+        entry = _open.get(key)
+        if entry is not None and entry.state == state:
+            entry.users += 1
             _open.move_to_end(key)
         else:
-            kept = None
-    if kept is None:
-        kept = _Kept(state, elastic.open_index(corpus) if backend == "elastic" else open_embedded(corpus))
-        kept.users = 1
+            entry = None
+    if entry is None:
+        entry = _OpenIndex(state, elastic.open_index(corpus) if backend == "elastic" else open_embedded(corpus))
+        entry.users = 1
         with _lock:
             _retire(_open.pop(key, None))
-            _open[key] = kept
+            _open[key] = entry
             while len(_open) > MOST_OPEN:
                 _retire(_open.popitem(last=False)[1])
     try:
-        yield kept.index
+        yield entry.index
     finally:
         with _lock:
-            kept.users -= 1
-            if kept.retired and not kept.users:
-                kept.index.close()
+            entry.users -= 1
+            if entry.retired and not entry.users:
+                entry.index.close()
 
 
-def _retire(kept: _Kept | None) -> None:
-    """Under the lock."""
-    if kept is not None:
-        kept.retired = True
-        if not kept.users:
-            kept.index.close()
+def _retire(entry: _OpenIndex | None) -> None:
+    """Close the index, now or after its last search. The caller holds the lock."""
+    if entry is not None:
+        entry.retired = True
+        if not entry.users:
+            entry.index.close()
 
 
 def open_embedded(corpus: Corpus) -> Index:
-    """For the caller alone, who closes it."""
+    """Open the embedded index; the caller closes it."""
     from ..index import open_index
 
     return open_index(index_path(corpus.pk))
 
 
 def forget(corpus_id: int | None = None) -> None:
-    """Let go of the indexes of a corpus, or of all, and of what is known about servers."""
+    """Close the indexes of a corpus (None: of all corpora), and forget failures of servers."""
     with _lock:
         for key in list(_open):
             if corpus_id in (None, key[0]):

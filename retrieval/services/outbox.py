@@ -1,5 +1,5 @@
-"""What Elasticsearch has to be told. Rows are written in the transaction that changes a corpus; pipelines take them out
-once they are done, however long the server was away."""
+"""Pending changes for Elasticsearch. Rows are created in the transaction that changes a corpus; pipelines delete them
+when the server has the change, however long it was unavailable."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from . import elastic
 
 
 def note_change(corpus: Corpus) -> None:
-    """In the transaction that gave the corpus its new revision. One row is enough: the newest revision counts."""
+    """Record a new revision, in the transaction that sets it. One row per corpus is enough: the newest revision
+    counts."""
     if not elastic.is_used():
         return
     OutboxRow.objects.filter(corpus=corpus.pk, action=OutboxRow.Action.LOAD).delete()
     OutboxRow.objects.create(
-        corpus=corpus.pk, action=OutboxRow.Action.LOAD, name=elastic.name_of(corpus), revision=corpus.revision
+        corpus=corpus.pk, action=OutboxRow.Action.LOAD, name=elastic.get_alias(corpus), revision=corpus.revision
     )
 
 
 def note_deletion(corpus: Corpus) -> None:
-    """In the transaction that deletes the corpus."""
+    """Record the deletion of a corpus, in the same transaction."""
     OutboxRow.objects.filter(corpus=corpus.pk).delete()
     if corpus.elastic_revision or elastic.is_used():
-        OutboxRow.objects.create(corpus=corpus.pk, action=OutboxRow.Action.DELETE, name=elastic.name_of(corpus))
+        OutboxRow.objects.create(corpus=corpus.pk, action=OutboxRow.Action.DELETE, name=elastic.get_alias(corpus))
 
 
 def has_change(corpus_id: int, revision: int) -> bool:
-    """Whether this content of the corpus, or one before it, has to be told."""
+    """Whether a change up to this revision is pending."""
     rows = OutboxRow.objects.filter(corpus=corpus_id, action=OutboxRow.Action.LOAD)
     return rows.filter(revision__lte=revision).exists()
 
 
 def note_done(*, corpus_id: int, action: str, revision: int) -> None:
-    """Told; a row of a later revision stays."""
+    """Delete the row of a completed change; a row of a later revision stays."""
     OutboxRow.objects.filter(corpus=corpus_id, action=action, revision__lte=revision).delete()
 
 

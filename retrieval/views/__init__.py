@@ -1,1 +1,1 @@
-"""Pages of corpora and the list of candidates beside the editor."""
+"""Pages of corpora, and the list of candidates for the writing page."""

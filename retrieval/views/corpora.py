@@ -1,4 +1,4 @@
-"""Pages of corpora: what there is, making one, one with its parts and a search box to try it, adding, deleting."""
+"""Pages of corpora: list, create, a corpus with its parts and a search box, add, delete."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from ..forms import FILE, AddForm, CorpusForm, add_faults
 from ..index.errors import IndexUnavailable
 from ..index.tokens import tokens as tokens_of
 from ..models import Corpus
-from ..selectors.corpora import condition_of, corpora_of, may_change, parts_of, writing_with
+from ..selectors.corpora import count_open_writing, describe_condition, list_corpora, list_parts, may_change
 from ..services import elastic
-from ..services.candidates import find_like, find_words, source_of
+from ..services.candidates import describe_source, find_like, find_words
 from ..services.corpora import (
     add_file,
     add_rows,
-    check_visible,
     create_corpus,
     delete_corpus,
+    get_visible,
     start_indexing,
 )
 
@@ -49,7 +49,7 @@ _WORDS = re.compile(r"\s+|\S+")
 @require_safe
 def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
-    rows = [(corpus, condition_of(corpus)) for corpus in corpora_of(project)]
+    rows = [(corpus, describe_condition(corpus)) for corpus in list_corpora(project)]
     context = {
         "project": project,
         "rows": rows,
@@ -103,13 +103,13 @@ def _add(request: HttpRequest, form: AddForm, project: Project, corpus: Corpus) 
 @login_required
 @require_safe
 def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project, corpus = check_visible(request.user, slug, name)
-    parts = list(parts_of(corpus)[:100])
+    project, corpus = get_visible(request.user, slug, name)
+    parts = list(list_parts(corpus)[:100])
     run = corpus.run
     context = {
         "project": project,
         "corpus": corpus,
-        "condition": condition_of(corpus),
+        "condition": describe_condition(corpus),
         "run": run,
         "run_here": run is not None and run.project_id == project.pk,
         "active": corpus.is_waiting,
@@ -120,14 +120,14 @@ def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "may_write": may_change(request.user, corpus),
         "by_choices": BY,
         "answers_by": "Elasticsearch" if elastic.is_used() and corpus.elastic_revision else "the built-in index",
-        **_tried(request, corpus),
+        **_search(request, corpus),
     }
     return page(request, "retrieval/corpora/show.html", context, fragment="live")
 
 
 @dataclass(frozen=True)
-class Found:
-    """A hit as the page shows it: pieces of the query with whether they are common with the text."""
+class HitView:
+    """A hit on the page. `query`: pieces of the query, and whether they also occur in the search text."""
 
     jaccard: float
     query: list[tuple[str, bool]]
@@ -136,26 +136,28 @@ class Found:
     source: dict[str, Any]
 
 
-def _tried(request: HttpRequest, corpus: Corpus) -> dict[str, Any]:
-    """What the search box of the page found."""
+def _search(request: HttpRequest, corpus: Corpus) -> dict[str, Any]:
+    """The results of the search box."""
     text = request.GET.get("q", "").strip()[:10_000]
     by = request.GET.get("by", "context")
-    found: dict[str, Any] = {"q": text, "by": by if by in BY else "context", "hits": None, "unavailable": ""}
+    result: dict[str, Any] = {"q": text, "by": by if by in BY else "context", "hits": None, "unavailable": ""}
     if not text:
-        return found
+        return result
     began = time.monotonic()
     try:
         hits, note = (find_words if by == "words" else find_like)(corpus, text, SHOWN)
     except IndexUnavailable as error:
-        return {**found, "unavailable": error.why}
+        return {**result, "unavailable": error.why}
     tokens = partial(tokens_of, tokenizer=corpus.tokenizer)
     wanted = tokens(text)
     rows = [
-        Found(hit.jaccard, list(_marked(hit.query, wanted, tokens)), hit.response, hit.row, source_of(corpus, hit))
+        HitView(
+            hit.jaccard, list(_marked(hit.query, wanted, tokens)), hit.response, hit.row, describe_source(corpus, hit)
+        )
         for hit in hits
     ]
     return {
-        **found,
+        **result,
         "hits": rows,
         "note": note,
         "n_tokens": len(wanted),
@@ -164,19 +166,23 @@ def _tried(request: HttpRequest, corpus: Corpus) -> dict[str, Any]:
 
 
 def _marked(text: str, wanted: frozenset[str], tokens: Any) -> Iterator[tuple[str, bool]]:
-    """Pieces of the text: words between blanks, and in scripts without blanks each character."""
+    """Pieces of the text: words between spaces; in scripts without spaces, characters."""
     for word in _WORDS.findall(text[:2000]):
-        own = tokens(word)
-        if len(own) > 1 and not own <= wanted and any(len(token) == 1 and not token.isascii() for token in own):
+        word_tokens = tokens(word)
+        if (
+            len(word_tokens) > 1
+            and not word_tokens <= wanted
+            and any(len(token) == 1 and not token.isascii() for token in word_tokens)
+        ):
             yield from ((character, bool(tokens(character) & wanted)) for character in word)
         else:
-            yield word, bool(own & wanted)
+            yield word, bool(word_tokens & wanted)
 
 
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def corpus_add(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project, corpus = check_visible(request.user, slug, name, change=True)
+    project, corpus = get_visible(request.user, slug, name, change=True)
     posted = request.method == "POST"
     form = AddForm(request.POST if posted else None, request.FILES if posted else None, project=project)
     if posted and form.is_valid() and _add(request, form, project, corpus):
@@ -188,8 +194,8 @@ def corpus_add(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 @login_required
 @require_POST
 def corpus_index(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    """Build the index anew."""
-    project, corpus = check_visible(request.user, slug, name, change=True)
+    """Rebuild the index."""
+    project, corpus = get_visible(request.user, slug, name, change=True)
     start_indexing(corpus=corpus, user=request.user, through=project)
     return redirect("retrieval:corpus", slug, name)
 
@@ -197,10 +203,10 @@ def corpus_index(request: HttpRequest, slug: str, name: str) -> HttpResponse:
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def corpus_delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project, corpus = check_visible(request.user, slug, name, change=True)
+    project, corpus = get_visible(request.user, slug, name, change=True)
     if request.method == "POST":
         delete_corpus(corpus=corpus, user=request.user)
         messages.success(request, _("The corpus %(name)s has been deleted.") % {"name": name})
         return redirect("retrieval:corpus-list", slug)
-    context = {"project": project, "corpus": corpus, "writing": writing_with(corpus)}
+    context = {"project": project, "corpus": corpus, "writing": count_open_writing(corpus)}
     return page(request, "retrieval/corpora/delete.html", context)

@@ -127,7 +127,7 @@ class FilterShow(APIView):
         serializer = RaterFilterMoveSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         move = restore_filter if serializer.validated_data["active"] else withdraw_filter
-        return Response(RaterFilterSerializer(move(found=get_filter(project, name), user=request.user)).data)
+        return Response(RaterFilterSerializer(move(row=get_filter(project, name), user=request.user)).data)
 
 
 class Power(APIView):

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.models.data import ORIGINAL
-from annotation.selectors.data import system_names
+from annotation.selectors.data import list_system_names
 from evalapp.accounts.models import Project
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 from scoring.forms.fields import list_reference_sets
@@ -91,7 +91,7 @@ class ReferenceSelectionForm(forms.Form):
         slugs = [(slug, slug) for slug in list_trained(project).filter(name="ream").values_list("slug", flat=True)]
         corpora = [(f"corpus:{name}", _("corpus: %(name)s") % {"name": label}) for name, label in list_corpora(project)]
         sets = [(name, name) for name in list_reference_sets(project)]
-        systems = system_names(project)[:MOST_SYSTEMS]
+        systems = list_system_names(project)[:MOST_SYSTEMS]
         self._choose("evaluator", slugs)
         self._choose("mix", [("", _("none")), *slugs])
         self._choose(

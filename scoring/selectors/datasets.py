@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
-from annotation.exporters.canonical import BATCH, named_systems, one_moment, sort_outputs
+from annotation.exporters.canonical import BATCH, name_systems, one_moment, sort_outputs
 from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
 from annotation.models.campaigns import Judgement
 from annotation.models.data import ORIGINAL
@@ -159,7 +159,7 @@ class _Reader:
     dialogues: list[types.Dialogue] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.systems = named_systems(self.project)
+        self.systems = name_systems(self.project)
         self.aspects = dict(Aspect.objects.filter(project=self.project).values_list("id", "name"))
         self.references = get_reference_set(self.project, self.choice.references)
 

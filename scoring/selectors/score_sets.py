@@ -14,7 +14,7 @@ from django.utils.translation import ngettext
 
 from annotation.models import Campaign, Judgement, Output, ReferenceSet, Upload, UploadChange, WrittenReference
 from annotation.models.data import ORIGINAL
-from annotation.services.hooks import FOUND
+from annotation.services.hooks import RESULT_TABLES
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 
@@ -31,7 +31,7 @@ MOST_OF_REASON = 200
 #: Maximum number of reasons for undefined scores.
 MOST_REASONS = 10
 #: Values of `UploadChange.table`: a score set that received scores, an uploaded table.
-SCORES, TABLES = FOUND
+SCORES, TABLES = RESULT_TABLES
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext as _
 
 from annotation.models import Aspect, Output, Rating, WritingCampaign
-from annotation.selectors.writing_watch import GrownSet, Point, compute_points, grown_sets
+from annotation.selectors.writing_watch import GrownSet, Point, compute_points, list_grown_sets
 from evalapp.accounts.selectors import get_project
 
 from ..models import Evaluator
@@ -49,7 +49,7 @@ class GoldGrowth:
 def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> GoldGrowth:
     """Return the reliability by arm and by annotator, for the ratings of an aspect (default: the first rated one)."""
     get_project(user=user, slug=campaign.project.slug, need="read")
-    sets = grown_sets(campaign=campaign)
+    sets = list_grown_sets(campaign=campaign)
     items = sorted({row.item for row in sets})
     rated = Rating.objects.filter(output__item__in=items[:MOST_ITEMS])
     aspects = tuple(

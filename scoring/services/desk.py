@@ -7,7 +7,7 @@ from typing import Any
 from django.utils.translation import gettext as _
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from annotation.selectors.writing import candidate_texts, check_shows_scores, get_my_desk_task, set_texts
+from annotation.selectors.writing import check_shows_scores, get_own_task, read_candidate_texts, set_texts
 from evalapp.common.errors import BadInput, EvalappError, Fault, TooLarge
 
 from ..live.asking import Place, Superseded, ask_live
@@ -24,13 +24,13 @@ def live_score(*, user: Any, public: str, body: bytes) -> dict[str, Any]:
 
     Raises `NotAllowed` in an arm without scores, `BadInput` or `TooLarge` for an invalid request.
     """
-    task = get_my_desk_task(user=user, public=public)
+    task = get_own_task(user=user, public=public)
     check_shows_scores(task)
     ticket, text, ids = _read_body(body)
     nothing = {
         "ticket": ticket, "now": None, "with_text": None, "candidates": {}, "left": 0, "signature": "", "note": "",
     }  # fmt: skip
-    texts = candidate_texts(task, ids) if ids else {}
+    texts = read_candidate_texts(task, ids) if ids else {}
     # Requests about the text and about the candidates do not supersede each other.
     lane = f"{user.pk}:{public}:{'text' if text.strip() else 'list'}"
     try:

@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
-from annotation.selectors.filters import filter_signature, get_active_filter
+from annotation.selectors.filters import get_active_filter, make_filter_signature
 from evalapp import __version__
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput
@@ -87,7 +87,7 @@ def compute_leaderboard(
     if failed:
         table["failed"] = failed
     if used is not None:
-        table["signature"] += filter_signature(used)
+        table["signature"] += make_filter_signature(used)
         table["filter"] = {"name": used.name, "raters": len(used.raters), "digest": used.digest, "reason": used.reason}
     table["signature"] += f"|v:{__version__}"
     row, _created = Leaderboard.objects.update_or_create(

@@ -11,10 +11,10 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.models import Campaign, CampaignMember
-from annotation.selectors.judging import my_campaigns
-from annotation.selectors.writing import my_writing
-from annotation.services.judging import next_assignment, submit_answer
-from annotation.services.writing_handout import next_task
+from annotation.selectors.judging import list_my_campaigns
+from annotation.selectors.writing import list_my_writing
+from annotation.services.judging import get_next_assignment, submit_answer
+from annotation.services.writing_handout import get_next_task
 from evalapp.accounts.models import Invitation, Membership
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import accept_invitation, change_role, create_invitation, remove_member
@@ -43,11 +43,11 @@ class World:
         draft = make_draft(self.cast, aspects=ONE_QUESTION, slug=slug)
         return open_campaign(campaign=draft, user=self.cast.researcher)
 
-    def page_of(self, campaign: Any) -> str:
+    def get_page(self, campaign: Any) -> str:
         return reverse("annotation:judge" if isinstance(campaign, Campaign) else "annotation:write", args=[campaign.pk])
 
     def link(self, campaign: Any = None, **more: Any) -> str:
-        landing = "" if campaign is None else self.page_of(campaign)
+        landing = "" if campaign is None else self.get_page(campaign)
         plan = {"project": self.cast.project, "role": Role.ANNOTATOR, "actor": self.cast.researcher, **more}
         return create_invitation(landing=landing, **plan)[1]
 
@@ -61,13 +61,13 @@ class World:
         found = []
         for campaign in (self.first, self.second, self.writing):
             judging = isinstance(campaign, Campaign)
-            mine = my_campaigns(user=self.nora) if judging else my_writing(user=self.nora)
+            mine = list_my_campaigns(user=self.nora) if judging else list_my_writing(user=self.nora)
             address = f"/api/v1/{'campaigns' if judging else 'writing'}/{campaign.pk}/next/"
             call = client.post(address, {}, content_type="application/json")
             answers = {
-                "service": _is_allowed(next_assignment if judging else next_task, self.nora, campaign.pk),
-                "page": client.get(self.page_of(campaign)).status_code == 200,
-                "guidelines": client.get(self.page_of(campaign) + "guidelines/").status_code == 200,
+                "service": _is_allowed(get_next_assignment if judging else get_next_task, self.nora, campaign.pk),
+                "page": client.get(self.get_page(campaign)).status_code == 200,
+                "guidelines": client.get(self.get_page(campaign) + "guidelines/").status_code == 200,
                 "list": campaign.pk in [row.campaign.pk for row in mine],
                 "api": call.status_code in (200, 204),
             }
@@ -135,7 +135,7 @@ def test_used_up_link_opens_no_further_campaign(world: World) -> None:
 def test_returning_by_another_link_limits_access_to_it(world: World) -> None:
     """Their rows of the first campaign still exist, with an open assignment."""
     member = world.join()
-    shown = next_assignment(user=world.nora, campaign_id=world.first.pk).shown
+    shown = get_next_assignment(user=world.nora, campaign_id=world.first.pk).shown
     assert shown is not None
     remove_member(member=member, actor=world.cast.owner)
     world.join(world.second)
@@ -154,12 +154,12 @@ def test_new_role_removes_the_limit(world: World) -> None:
 
 
 def test_links_with_other_roles_or_targets_are_not_limited(world: World) -> None:
-    page = world.page_of(world.first)
+    page = world.get_page(world.first)
     made = [
         (Role.VIEWER, page, ""), (Role.ANNOTATOR, "/my/", ""), (Role.ANNOTATOR, "", ""),
         (Role.ANNOTATOR, "/no/such/page/", ""), (Role.ANNOTATOR, page, f"judging:{world.first.pk}"),
         (Role.ANNOTATOR, page + "?from=mail#top", f"judging:{world.first.pk}"),
-        (Role.ANNOTATOR, world.page_of(world.writing), f"writing:{world.writing.pk}"),
+        (Role.ANNOTATOR, world.get_page(world.writing), f"writing:{world.writing.pk}"),
     ]  # fmt: skip
     assert [Invitation(role=role, landing=landing).campaign for role, landing, _ in made] == [row[2] for row in made]
 
@@ -170,7 +170,7 @@ def test_page_and_api_links_are_equivalent(world: World, client: Client, kind: s
     campaign = world.first if kind == "judging" else world.writing
     client.force_login(world.cast.owner)
     if door == "api":
-        wishes = {"role": "annotator", "landing": world.page_of(campaign)}
+        wishes = {"role": "annotator", "landing": world.get_page(campaign)}
         made = client.post("/api/v1/projects/alpha/invitations/", wishes, content_type="application/json")
         link = made.json()["link"]
     else:
@@ -184,7 +184,7 @@ def test_page_and_api_links_are_equivalent(world: World, client: Client, kind: s
     assert ("judge their quality" in anonymous) == (kind == "judging")
     other = Client()
     other.force_login(world.nora)
-    assert other.post(path)["Location"] == world.page_of(campaign)
+    assert other.post(path)["Location"] == world.get_page(campaign)
     assert world.opened() == [kind == "judging", False, kind == "writing"]
     members = client.get("/api/v1/projects/alpha/members/").json()["results"]
     assert {row["username"]: row["campaigns"] for row in members}["nora"] == [f"{kind}:{campaign.pk}"]
@@ -212,8 +212,8 @@ def test_link_opens_nothing_in_another_project(world: World) -> None:
             assert "this project" in page.content.decode().lower()
     assert not Invitation.objects.exists()
     for landing in (
-        world.page_of(world.first),
-        world.page_of(world.writing),
+        world.get_page(world.first),
+        world.get_page(world.writing),
         "/my/",
         "/projects/alpha/items/",
         "/nope/",

@@ -8,14 +8,14 @@ import pytest
 from django.apps import apps
 
 from annotation.models import Comparison
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from tests.annotation.services.judging_helpers import open_for, send
 
 
 @pytest.mark.django_db
 def test_older_comparisons_get_the_side_shown_first(cast):
     campaign = open_for(cast, "pairwise", items=12)
-    while found := next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown:
+    while found := get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown:
         send(cast.annotator, campaign, found.public)
     kept = dict(Comparison.objects.values_list("pk", "meta"))
     assert {True} < {meta.get("swapped") for meta in kept.values()}

@@ -10,9 +10,9 @@ from django.db import connection, connections
 from django.db.models import Exists, OuterRef, Q
 
 from annotation.models import Aspect, Comparison, Item, Judgement, Output, Rating
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from annotation.services.undo import undo_upload
-from annotation.services.uploads import only_one_promotion
+from annotation.services.uploads import lock_promotion
 from annotation.triggers import drop_triggers, ensure_triggers, fill, stand
 from tests.annotation.services.judging_helpers import open_for, send
 from tests.cast import make_cast
@@ -70,7 +70,7 @@ def many_at_once(cast) -> None:
 
 def judging_counts(cast) -> None:
     campaign = open_for(cast, items=3)
-    turn = next_assignment(user=cast.annotator, campaign_id=campaign.pk)
+    turn = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk)
     assert judged() == set()
     send(cast.annotator, campaign, turn.shown.public)
     unit = Judgement.objects.get().assignment.unit
@@ -91,7 +91,7 @@ def test_postgres_maintains_judged(postgres_db, scenario):
 @pytest.mark.django_db
 def test_comparisons_count_for_their_item(cast):
     campaign = open_for(cast, "pairwise", items=2)
-    turn = next_assignment(user=cast.annotator, campaign_id=campaign.pk)
+    turn = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk)
     send(cast.annotator, campaign, turn.shown.public)
     assert len(judged()) == 1
     assert judged() == truth()
@@ -120,7 +120,7 @@ def test_concurrent_judgements_of_one_item_keep_it_judged(postgres_db):
         try:
             begin.wait(10)
             for _ in range(6):
-                with only_one_promotion(cast.project, None, alone=True):
+                with lock_promotion(cast.project, None, alone=True):
                     Rating.objects.filter(project=cast.project)._raw_delete("default")
         finally:
             connections.close_all()

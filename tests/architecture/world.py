@@ -13,7 +13,7 @@ from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.writing_acts import flag_task
 from annotation.services.writing_attempts import submit_attempt
-from annotation.services.writing_handout import next_task
+from annotation.services.writing_handout import get_next_task
 from evalapp.accounts.models import Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
@@ -76,7 +76,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     assert export.state == Run.State.SUCCEEDED, export.error
     campaign = campaigns.create_campaign(project=project, user=owner, plan=PLAN)
     campaign = campaigns.open_campaign(campaign=campaign, user=owner, here=True)
-    judging.next_assignment(user=annotator, campaign_id=campaign.pk)
+    judging.get_next_assignment(user=annotator, campaign_id=campaign.pk)
     assignment = Assignment.objects.get(campaign=campaign, annotator=annotator)
     flag_assignment(user=annotator, public=assignment.public, reason=ItemFlag.Reason.choices[0][0], text="broken")
     invitation, secret = create_invitation(project=project, role=Role.VIEWER, actor=owner)
@@ -95,11 +95,11 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
-    desk = next_task(user=annotator, campaign_id=writing.pk)
+    view = get_next_task(user=annotator, campaign_id=writing.pk)
     sent = "My own reference."
-    submit_attempt(user=annotator, public=desk.public, submission=uuid4(), text=sent, unscored=True)
+    submit_attempt(user=annotator, public=view.public, submission=uuid4(), text=sent, unscored=True)
     written = WrittenReference.objects.get(campaign=writing)
-    flagged = flag_task(user=annotator, public=desk.public, reason="broken", text="no sense")
+    flagged = flag_task(user=annotator, public=view.public, reason="broken", text="no sense")
     landing = f"/my/writing/{writing.pk}/"
     writing_link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=landing)
     return Side(
@@ -126,7 +126,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "check": check.pk,
             "corpus": corpus.name,
             "writing campaign": writing.pk,
-            "writing task": desk.public,
+            "writing task": view.public,
             "writing flag": flagged.pk,
             "written": written.pk,
             "written public": written.public,

@@ -66,6 +66,12 @@ def wait_for_answers(page: Any, campaign: Campaign, n: int, seconds: float = 60)
     return get_answers(campaign)
 
 
+def wait_for_answered(page: Any) -> None:
+    """Wait for the page of an answered text and its script. Keys that are pressed before the script runs do nothing."""
+    page.wait_for_selector(ANSWERED_BEFORE)
+    page.wait_for_load_state()
+
+
 def settle(page: Any) -> None:
     """Wait until an Enter no longer counts as the second press of a double Enter."""
     page.wait_for_timeout(650)

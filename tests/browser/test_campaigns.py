@@ -10,7 +10,7 @@ import pytest
 
 from annotation.models import Campaign
 from annotation.services.campaigns import close_campaign
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, make_draft, make_texts, open_comparison, open_rating
@@ -21,7 +21,7 @@ BASE = "/projects/alpha/campaigns/"
 
 
 def submit_judgement(user: Any, campaign: Campaign, **answer: Any) -> None:
-    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
     assert shown is not None
     submit_answer(user=user, public=shown.public, submission=uuid4(), answer=answer, seconds=9.0)
 
@@ -76,7 +76,7 @@ def test_pages_are_accessible(
 ) -> None:
     campaign = open_comparison(cast)
     submit_judgement(cast.annotator, campaign, quality="a")
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="half a word")
     draft = make_draft(cast, name="A draft", practice=PRACTICE)

@@ -9,7 +9,6 @@ import pytest
 
 from annotation.models import Campaign, Judgement
 from tests.browser.judging_page import (
-    ANSWERED_BEFORE,
     CORRECTION_STORED,
     LAST_ANSWER,
     NO_CONNECTION,
@@ -18,6 +17,7 @@ from tests.browser.judging_page import (
     get_card_id,
     open_judging_page,
     settle,
+    wait_for_answered,
     wait_for_answers,
 )
 from tests.cast import Cast
@@ -59,7 +59,7 @@ def test_correction_is_stored_once_and_shows_the_next_text(cast: Cast, page_for:
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, key, on_key)
     page.keyboard.press("u")
-    page.wait_for_selector(ANSWERED_BEFORE)
+    wait_for_answered(page)
     page.keyboard.press(other)
     if not on_key:
         page.keyboard.press("Enter")
@@ -100,7 +100,7 @@ def test_correcting_the_last_answer_shows_all_done(cast: Cast, page_for: Open) -
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     page.click(LAST_ANSWER)
-    page.wait_for_selector(ANSWERED_BEFORE)
+    wait_for_answered(page)
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=All done")
@@ -113,7 +113,7 @@ def test_unconfirmed_correction_is_resent_with_the_same_id(cast: Cast, page_for:
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, "2")
     page.keyboard.press("u")
-    page.wait_for_selector(ANSWERED_BEFORE)
+    wait_for_answered(page)
 
     def lose(route: Any) -> None:
         route.fetch()  # stored, but the response never arrives

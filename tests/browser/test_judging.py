@@ -11,7 +11,6 @@ import pytest
 from annotation.models import Assignment, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
 from tests.browser.judging_page import (
-    ANSWERED_BEFORE,
     CORRECTION_STORED,
     NOT_AS_EXPECTED,
     NOTHING_LEFT,
@@ -24,6 +23,7 @@ from tests.browser.judging_page import (
     open_judging_page,
     open_judging_page_with_next,
     settle,
+    wait_for_answered,
     wait_for_answers,
 )
 from tests.cast import Cast
@@ -331,7 +331,7 @@ def test_revise_skip_and_flag_by_keyboard(cast: Cast, page_for: Open) -> None:
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
-    page.wait_for_selector(ANSWERED_BEFORE)
+    wait_for_answered(page)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.wait_for_selector(CORRECTION_STORED)

@@ -18,7 +18,7 @@ from tests.cast import Cast, join, person
 from tests.factories import make_items
 from tests.retrieval.corpora import make_corpus
 from tests.scoring.training import make_trained
-from tests.writing import open_desk, send
+from tests.writing import open_task_view, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.server("redis")]
 Open = Callable[..., Any]
@@ -381,7 +381,7 @@ def test_offline_and_back(cast: Cast, page_for: Open, open_writing: Any) -> None
 
 def test_open_table_stays_open_during_live_updates(cast: Cast, page_for: Open, open_writing: Any) -> None:
     campaign = open_writing(arms=["control"])
-    send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.")
+    send(cast.annotator, open_task_view(cast.annotator, campaign), "A good one.")
     WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
     page = page_for(cast.researcher)
     page.goto(f"/projects/alpha/writing/{campaign.pk}/")

@@ -26,11 +26,11 @@ from annotation.models import (
 )
 from annotation.services.campaigns import close_campaign, create_campaign, create_writing, open_campaign
 from annotation.services.filters import create_filter
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.writing_acts import flag_task
 from annotation.services.writing_attempts import submit_attempt
-from annotation.services.writing_handout import next_task
+from annotation.services.writing_handout import get_next_task
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
@@ -152,7 +152,7 @@ def _make_campaigns(cast: Cast) -> tuple[Campaign, Campaign]:
     judged = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
     judged = open_campaign(campaign=judged, user=cast.researcher, here=True)
     for _ in range(4):
-        public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
+        public = get_next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
         answer = {"naturalness": 4, "relevance": 3}
         flag_assignment(user=cast.annotator, public=public, reason="broken", text="ends early")
         submit_answer(user=cast.annotator, public=public, submission=uuid4(), answer=answer)
@@ -226,7 +226,7 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     world.add(cast.annotator, "annotation:judge", judged.pk)
     world.add(cast.researcher, "annotation:judge", judged.pk)  # has not done the practice texts yet
     world.add(cast.annotator, "annotation:my-guidelines", judged.pk)
-    public = next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
+    public = get_next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:judge-{name}", judged.pk, public)
 
@@ -238,7 +238,7 @@ def _add_writing(world: World) -> None:
     written = open_campaign(
         user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
     )
-    public = next_task(user=cast.annotator, campaign_id=written.pk).public
+    public = get_next_task(user=cast.annotator, campaign_id=written.pk).public
     for text in ("I would rather stay.", "Not today, thank you."):
         submit_attempt(user=cast.annotator, public=public, submission=uuid4(), text=text, seconds=21.5)
     better = {"constraint": "better-than-original", "instruction": "Write a better reply."}
@@ -246,7 +246,7 @@ def _add_writing(world: World) -> None:
     compared = open_campaign(
         user=cast.researcher, campaign=create_writing(user=cast.researcher, project=cast.project, plan=plan)
     )
-    other = next_task(user=cast.researcher, campaign_id=compared.pk).public
+    other = get_next_task(user=cast.researcher, campaign_id=compared.pk).public
     submit_attempt(user=cast.researcher, public=other, submission=uuid4(), text="A better reply altogether.")
     world.add(cast.researcher, "annotation:writing-new", slug)
     for campaign in (written, draft, compared):
@@ -469,7 +469,7 @@ def make_unusual_texts(cast: Cast) -> list[str]:
     plan = {"name": UNUSUAL[1], "slug": "strange", "guidelines": UNUSUAL[3], "options": {"arms": ["control"]}}
     writing = create_writing(user=cast.stranger, project=project, plan=plan)
     writing = open_campaign(user=cast.stranger, campaign=writing)
-    public = next_task(user=cast.stranger, campaign_id=writing.pk).public
+    public = get_next_task(user=cast.stranger, campaign_id=writing.pk).public
     for text in UNUSUAL[:4]:
         submit_attempt(user=cast.stranger, public=public, submission=uuid4(), text=text)
     urls.append(reverse("annotation:write", args=[writing.pk]))

@@ -21,7 +21,7 @@ from django.db import transaction
 from annotation.models import Rating
 from annotation.services.campaigns import create_campaign, open_campaign
 from annotation.services.filters import create_filter
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_project, create_token
@@ -224,7 +224,7 @@ def with_people() -> None:
     for number in range(2):
         fred = person(f"fred-{number}")
         join(project, fred, Role.ANNOTATOR)
-        shown = next_assignment(user=fred, campaign_id=pilot.pk).shown
+        shown = get_next_assignment(user=fred, campaign_id=pilot.pk).shown
         for value in (1, 2, 4, 5, 3):
             answer = {"naturalness": value}
             sent = submit_answer(user=fred, public=shown.public, submission=uuid4(), answer=answer, then="next")

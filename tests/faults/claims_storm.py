@@ -87,10 +87,10 @@ class Tab(threading.Thread):
             connection.close()
 
     def claim(self) -> None:
-        from annotation.services.judging import next_assignment
+        from annotation.services.judging import get_next_assignment
 
         ahead = self.random.random() < 0.4
-        shown = next_assignment(user=self.user, campaign_id=self.crowd.campaign, ahead=ahead).shown
+        shown = get_next_assignment(user=self.user, campaign_id=self.crowd.campaign, ahead=ahead).shown
         if shown is not None:
             self.shown_texts = [*self.shown_texts[-3:], shown]
 

@@ -23,7 +23,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Campaign, Comparison, Judgement, Slot
 from annotation.services import judging_acts, judging_later
-from annotation.services.judging import next_assignment, return_expired_slots, submit_answer
+from annotation.services.judging import get_next_assignment, return_expired_slots, submit_answer
 from annotation.services.judging_acts import save_draft
 from evalapp.accounts.models import User
 from evalapp.ops.ports import wait_until
@@ -63,7 +63,7 @@ def judge_rest(campaign: Campaign, users: list[User], monkeypatch: pytest.Monkey
     sent, original = {}, timezone.now
     monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(days=500))
     for user in users:
-        shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+        shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
         while shown is not None:
             submission = uuid4()
             sent[submission.hex] = shown.public
@@ -164,7 +164,7 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
     """A laptop wakes up: its page saves the draft and at the same time sends the answer or requests the next unit."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     original = timezone.now
     monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(minutes=40))
@@ -172,7 +172,7 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
     answer = {"user": cast.annotator, "public": shown.public, "submission": uuid4(), "answer": {"likert-quality": 3}}
     acts: dict[str, Callable[[], Any]] = {
         "answer": lambda: submit_answer(**answer),
-        "next": lambda: next_assignment(user=cast.annotator, campaign_id=campaign.pk),
+        "next": lambda: get_next_assignment(user=cast.annotator, campaign_id=campaign.pk),
     }
     results: list[Any] = []
 
@@ -209,7 +209,7 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     while its lease was expired, keeps that slot, and a server whose clock is ahead releases expired slots."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     original = timezone.now
     later = lambda minutes: lambda: original() + timedelta(minutes=minutes)  # noqa: E731

@@ -26,10 +26,10 @@ from retrieval.models import Corpus, OutboxRow
 from retrieval.pipelines.elastic import catch_up
 from retrieval.services import elastic, handles
 from retrieval.services.corpora import add_file, delete_corpus
-from retrieval.services.doctoring import checks, server_checks
+from retrieval.services.doctoring import check_server, checks
 from tests.faults.timed_requests import BUSY_MACHINE_SECONDS, get_page, time_call
 from tests.retrieval.corpora import as_jsonl, execute, incoming, make_corpus
-from tests.writing import CORPUS, Desk, fill_ports, open_desk, replace_hooks, send, start_writing
+from tests.writing import CORPUS, TaskView, fill_ports, open_task_view, replace_hooks, send, start_writing
 
 pytestmark = [
     pytest.mark.django_db,
@@ -106,7 +106,7 @@ def corpus(cast, relay, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
-    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:candidates_for")
+    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:find_candidates")
     corpus = make_corpus(cast.project, CORPUS, PAIRS)
     assert corpus.elastic_revision == 1
     yield corpus
@@ -121,11 +121,11 @@ def corpus(cast, relay, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
 
 
 @pytest.fixture
-def desk(cast, corpus) -> Desk:
-    return open_desk(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
+def desk(cast, corpus) -> TaskView:
+    return open_task_view(cast.annotator, start_writing(cast, items=1, options={"candidates": 10}))
 
 
-def list_candidates(cast: Any, desk: Desk, *, server_is_down: bool = False) -> tuple[list[str], str]:
+def list_candidates(cast: Any, desk: TaskView, *, server_is_down: bool = False) -> tuple[list[str], str]:
     """Return the candidates and the text of the page, which appears without delay while the server is down."""
     page = get_page(cast.annotator, reverse("retrieval:candidates", args=[desk.public]))
     assert (page.status, not server_is_down or page.seconds < WITHOUT_DELAY) == (200, True), page.seconds
@@ -134,7 +134,7 @@ def list_candidates(cast: Any, desk: Desk, *, server_is_down: bool = False) -> t
 
 def run_doctor() -> str:
     """Return the report of `manage.py doctor` on corpora and the server; the full report needs migrated tables."""
-    return "\n".join(f"{check.state} {check.found} -> {check.way_out}" for check in [*server_checks(), *checks()])
+    return "\n".join(f"{check.state} {check.found} -> {check.way_out}" for check in [*check_server(), *checks()])
 
 
 @pytest.mark.parametrize("state", ["closed", "silent"])
@@ -165,14 +165,14 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
     if state == "silent":
         return  # loading waits for a minute, which delays only a worker
     run = execute(corpus)
-    assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "is told later")
+    assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "will be updated later")
     assert OutboxRow.objects.get().attempts == 1
-    assert "1 changes Elasticsearch was not told" in run_doctor()
+    assert "1 changes are not sent to Elasticsearch yet" in run_doctor()
     relay.open()
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["loads"] == 1
     assert execute(corpus).state == Run.State.SUCCEEDED
-    assert (OutboxRow.objects.count(), corpus.elastic_revision, elastic.state_of(corpus).count) == (0, 2, 42)
+    assert (OutboxRow.objects.count(), corpus.elastic_revision, elastic.read_state(corpus).count) == (0, 2, 42)
     assert [check.name for check in checks()] == ["corpora"]
     after, text = list_candidates(cast, desk)
     assert after == before
@@ -181,7 +181,7 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
 
 def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     before, _ = list_candidates(cast, desk)
-    elastic.drop(elastic.name_of(corpus))
+    elastic.drop(elastic.get_alias(corpus))
     during, text = list_candidates(cast, desk, server_is_down=True)
     assert during == before
     assert "the built-in index answers" in text
@@ -189,7 +189,7 @@ def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     assert f"reindex alpha --corpus {CORPUS}" in report
     call_command("reindex", "alpha", "--corpus", CORPUS, "--here", verbosity=0)
     handles.forget()
-    assert elastic.state_of(corpus).count == 41
+    assert elastic.read_state(corpus).count == 41
     assert [check.name for check in checks()] == ["corpora"]
     after, text = list_candidates(cast, desk)
     assert after == before

@@ -12,7 +12,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from annotation.models import Campaign, Comparison, Unit
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.roles import Role
 from evalapp.versions import split_version
 from tests.cast import PASSWORD, join, person
@@ -33,7 +33,7 @@ def command(name: str, *arguments: str) -> dict[str, Any]:
 def judge(user: Any, campaign: Campaign, *, honest: bool) -> None:
     """Judge all pairs: an honest rater chooses the better system, a dishonest one always the first side within a
     second."""
-    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
     while shown is not None:
         unit = Unit.objects.select_related("output_a__system", "output_b__system").get(pk=shown.unit_id)
         a, b = (SYSTEMS.index(output.system.name) for output in (unit.output_a, unit.output_b))

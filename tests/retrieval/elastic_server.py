@@ -38,22 +38,22 @@ class Server:
         rows = list(hits)
         self.sent += len(rows)
         progress(len(rows))
-        self.rows[elastic.name_of(corpus)] = rows
+        self.rows[elastic.get_alias(corpus)] = rows
 
     def append(self, corpus: Any, hits: Any) -> None:
         self.answer()
         rows = list(hits)
         self.sent += len(rows)
-        held = {row.row: row for row in [*self.rows[elastic.name_of(corpus)], *rows]}
-        self.rows[elastic.name_of(corpus)] = list(held.values())
+        held = {row.row: row for row in [*self.rows[elastic.get_alias(corpus)], *rows]}
+        self.rows[elastic.get_alias(corpus)] = list(held.values())
 
     def drop(self, name: str) -> None:
         self.answer()
         self.rows.pop(name, None)
 
-    def state_of(self, corpus: Any) -> SimpleNamespace:
+    def read_state(self, corpus: Any) -> SimpleNamespace:
         self.answer()
-        held = self.rows.get(elastic.name_of(corpus))
+        held = self.rows.get(elastic.get_alias(corpus))
         if held is None:
             raise IndexUnavailable("there is no such index")
         return SimpleNamespace(
@@ -65,7 +65,7 @@ class Server:
 
     def open_index(self, corpus: Any) -> Opened:
         self.answer()
-        return Opened(self, elastic.name_of(corpus), corpus.tokenizer)
+        return Opened(self, elastic.get_alias(corpus), corpus.tokenizer)
 
 
 class Opened:
@@ -93,7 +93,7 @@ def start_server(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Server:
     """Makes the installation use this server as Elasticsearch."""
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
     server = Server()
-    for name in ("rebuild", "append", "drop", "state_of", "health", "open_index"):
+    for name in ("rebuild", "append", "drop", "read_state", "health", "open_index"):
         monkeypatch.setattr(elastic, name, getattr(server, name))
     return server
 

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 from annotation.exporters import canonical
 from annotation.models import Item, Output, Reference, ReferenceSet, System
 from annotation.models.ordered import NaturalOrder
-from annotation.selectors.items import ItemFilter, neighbours
-from annotation.selectors.search import item_page
+from annotation.selectors.items import ItemFilter, find_neighbours
+from annotation.selectors.search import get_item_page
 from annotation.services import texts
 from annotation.services.campaigns import create_campaign, create_writing, open_campaign
 from annotation.services.campaigns_preview import preview_assignment
@@ -192,20 +192,20 @@ def every_page(fetch: Any) -> list[str]:
 def ask_lists(cast: Cast) -> None:
     project = cast.project
     for size in (1, 3, 50):
-        assert every_page(lambda cursor, n=size: item_page(project, ItemFilter(), cursor=cursor, size=n)) == KEYS
+        assert every_page(lambda cursor, n=size: get_item_page(project, ItemFilter(), cursor=cursor, size=n)) == KEYS
     filters = [
         ItemFilter(q="said"), ItemFilter(q="text", scope="output"), ItemFilter(q="q", scope="id"),
         ItemFilter(system="m2"), ItemFilter(rated="yes"), ItemFilter(rated="no"), ItemFilter(q="said", rated="yes"),
     ]  # fmt: skip
     for wanted in filters:
-        found = every_page(lambda cursor, w=wanted: item_page(project, w, cursor=cursor, size=2))
+        found = every_page(lambda cursor, w=wanted: get_item_page(project, w, cursor=cursor, size=2))
         assert found == [key for key in KEYS if key in found], wanted
         assert len(found) > 1
     items = {item.key: item for item in Item.objects.filter(project=project)}
     numbers = [items[key].pk for key in KEYS]
     for place, key in enumerate(KEYS):
         after = numbers[place + 1] if place + 1 < len(KEYS) else None
-        assert neighbours(items[key]) == (numbers[place - 1] if place else None, after)
+        assert find_neighbours(items[key]) == (numbers[place - 1] if place else None, after)
     assert every_page(lambda cursor: page_of_set(get_set(project, "other").set, cursor=cursor)[0]) == KEYS
     found = compare_sets(project, "original", "other")
     assert every_page(lambda cursor: difference_page(found, cursor=cursor)[0]) == KEYS
@@ -244,7 +244,7 @@ def ask_pages(cast: Cast) -> None:
         "name": "w", "kind": "constraint", "options": {"constraint": "avoid-original-words"},
     })  # fmt: skip
     address = reverse("annotation:writing-preview", args=["alpha", written.pk])
-    desks = [client.get(f"{address}?item={number}").context["desk"] for number in range(len(KEYS))]
+    desks = [client.get(f"{address}?item={number}").context["view"] for number in range(len(KEYS))]
     assert [desk.context[1] for desk in desks] == KEYS
     scores = client.get(reverse("scoring:scores-csv", args=["alpha", "length"]))
     rows = list(csv.DictReader(io.StringIO(b"".join(scores.streaming_content).decode())))

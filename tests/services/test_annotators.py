@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from annotation.models import Assignment, Judgement, Rating, Slot
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.models import User
 from tests.services.annotators import count_violations, make_crowd_project, summarize_times
 
@@ -21,7 +21,7 @@ def judged():
     confirmed = {}
     for user in User.objects.filter(username__in=["one", "two"]).order_by("pk"):
         for _ in range(2):
-            shown = next_assignment(user=user, campaign_id=campaign).shown
+            shown = get_next_assignment(user=user, campaign_id=campaign).shown
             submission, answer = uuid.uuid4(), {"quality": 3}
             submit_answer(user=user, public=shown.public, submission=submission, answer=answer)
             confirmed[submission.hex] = (shown.public, answer)

@@ -17,34 +17,36 @@ from evalapp.side_figures import collect_failures, failure_sentence
 
 
 class Command(commands.Command):
-    help = "Export a project as an interchange folder; `load` of it gives an equal project."
+    help = "Export a project as an interchange folder. Importing it with `load` recreates the project."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="Short name of the project")
         parser.add_argument("folder", type=Path, help="Folder to write; it must be empty or not exist")
         parser.add_argument("--format", choices=FORMATS, default="jsonl")
         parser.add_argument(
-            "--level", choices=LEVELS, default="per-rater", help="judgements by rater, summed up by output, or both"
+            "--level", choices=LEVELS, default="per-rater", help="judgements by rater, aggregated by output, or both"
         )
         parser.add_argument("--no-scores", action="store_true", help="leave out scores and tables")
         parser.add_argument(
             "--raters", choices=NAMINGS, default="kept",
-            help="kept: ids of uploads stay unless they tell who somebody is; pseudonyms: for every rater",
+            help="kept: uploaded ids stay unless they identify a person; pseudonyms: for all raters",
         )  # fmt: skip
-        parser.add_argument("--judgements", action="store_true", help="order, sides and chance of each judgement")
         parser.add_argument(
-            "--attributes", action="store_true", help="what is about single people; they must have agreed to it"
+            "--judgements", action="store_true", help="order, sides and selection probability of each judgement"
         )
-        parser.add_argument("--audit", action="store_true", help="who did what in the project")
+        parser.add_argument(
+            "--attributes", action="store_true", help="data about individual raters, who must have consented"
+        )
+        parser.add_argument("--audit", action="store_true", help="the audit log of the project")
 
     def work(
         self, *, slug: str, folder: Path, format: str, level: str, no_scores: bool, raters: str, judgements: bool,
         attributes: bool, audit: bool, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
         project = commands.find_project(slug)
-        wishes = ExportOptions(format, level, not no_scores, raters, judgements, attributes, audit)
+        options = ExportOptions(format, level, not no_scores, raters, judgements, attributes, audit)
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise Conflict(f"{folder} is not empty. Name a new folder, so that old and new files do not mix.")
+            raise Conflict(f"{folder} is not empty. Choose a new folder, so that old and new files do not mix.")
         shown = 0
 
         def tick(done: int) -> None:
@@ -55,11 +57,11 @@ class Command(commands.Command):
 
         try:
             with collect_failures() as failed, whole_folder(folder) as draft:
-                files = write_export(project, draft, wishes, tick)
+                files = write_export(project, draft, options, tick)
         except OSError as error:
-            raise EvalappError(f"{folder} cannot be written: {error.strerror}. Nothing was left there.") from error
-        found = {"project": slug, "folder": str(folder), **wishes.as_dict(), "files": files}
-        return {**found, "failed": failed} if failed else found
+            raise EvalappError(f"{folder} cannot be written: {error.strerror}. No files were left there.") from error
+        result = {"project": slug, "folder": str(folder), **options.as_dict(), "files": files}
+        return {**result, "failed": failed} if failed else result
 
     def show(self, result: dict[str, Any]) -> None:
         for file in result["files"]:

@@ -18,20 +18,20 @@ from evalapp.common.runner import execute_run
 
 
 class Command(commands.Command):
-    help = "Import an interchange folder: everything is checked first; one faulty row and nothing is stored."
+    help = "Import an interchange folder. Everything is checked first; if a row is faulty, nothing is stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("folder", type=Path, help="Folder with items.jsonl, outputs.csv, ratings.tsv.gz, ...")
-        parser.add_argument("--project", required=True, metavar="SLUG", help="Short name; made when it is not there")
-        parser.add_argument("--owner", metavar="NAME", help="User who owns the project when it is made")
-        parser.add_argument("--dry-run", action="store_true", help="Check and report, store nothing")
-        parser.add_argument("--replace", action="store_true", help="Overwrite rows stored with other content")
+        parser.add_argument("--project", required=True, metavar="SLUG", help="Short name; created if it does not exist")
+        parser.add_argument("--owner", metavar="NAME", help="User who owns the project if it is created")
+        parser.add_argument("--dry-run", action="store_true", help="Check and report only")
+        parser.add_argument("--replace", action="store_true", help="Replace stored rows that have the same key")
         parser.add_argument(
             "--system-kind",
             action="append",
             default=[],
             metavar="NAME=KIND",
-            help="machine, human, reference or control; may be given several times",
+            help="machine, human, reference or control; can be given several times",
         )
 
     def work(
@@ -49,7 +49,7 @@ class Command(commands.Command):
         files = _files(folder)
         kinds = _kinds(system_kind)
         target = Project.objects.filter(slug=project).first()
-        made = target is None
+        is_new = target is None
         if target is None:
             target = self._make(project, user)
         upload = None
@@ -61,8 +61,8 @@ class Command(commands.Command):
             execute_run(upload.run.pk, echo=self.say)
             return _report(upload, target)
         finally:
-            if made and (upload is None or upload.state != Upload.State.DONE):
-                # A project that only this import would have filled: leave nothing behind.
+            if is_new and (upload is None or upload.state != Upload.State.DONE):
+                # The project was created for this import only.
                 target.delete()
 
     def _make(self, slug: str, user: User | None) -> Project:
@@ -70,7 +70,7 @@ class Command(commands.Command):
             people = list(User.objects.filter(is_superuser=True, is_active=True)[:2])
             user = people[0] if len(people) == 1 else None
         if user is None:
-            self.say("The project has no owner: only an administrator sees it. Name one with --owner.")
+            self.say("The project has no owner, so only administrators can see it. Set one with --owner.")
         return create_project(slug=slug, owner=user)
 
     def show(self, result: dict[str, Any]) -> None:
@@ -91,19 +91,19 @@ class Command(commands.Command):
             place = ":".join(str(part) for part in (fault.get("file"), fault.get("line")) if part)
             self.stderr.write(f"{place}: {fault['message']}" if place else fault["message"])
         if len(result["faults"]) >= KEPT_FAULTS:
-            self.stderr.write(f"These are the first; {result['fault_count']:,} rows have faults.")
+            self.stderr.write(f"Only the first faults are shown; {result['fault_count']:,} rows have faults.")
         self.stdout.write(result["summary"])
 
 
 def _files(folder: Path) -> list[Incoming]:
     if not folder.is_dir():
         raise commands.WrongUsage(f"{folder} is not a folder.")
-    found = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
-    if not found:
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    if not paths:
         raise BadInput(f"{folder} is empty. It needs dataset.json, items.jsonl, outputs.jsonl and so on.")
-    for path in found:
-        path.open("rb").close()  # one that may not be read is told before anything begins
-    return [Incoming(path.name, path=path) for path in found]
+    for path in paths:
+        path.open("rb").close()  # fails before anything is created
+    return [Incoming(path.name, path=path) for path in paths]
 
 
 def _kinds(pairs: list[str]) -> dict[str, str]:
@@ -132,7 +132,7 @@ def _report(upload: Upload, project: Project) -> dict[str, Any]:
             if upload.state == Upload.State.CHECKED
             else f"Stored in {project.slug}."
             if changed
-            else f"Nothing to do: {project.slug} holds all of it already."
+            else f"Nothing to do: all rows are stored in {project.slug}."
         )
     return {
         "project": project.slug, "upload": upload.pk, "state": upload.state, "counts": upload.counts,

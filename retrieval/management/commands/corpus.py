@@ -1,4 +1,4 @@
-"""Retrieval corpora by command: add a file or a project's rows, list, delete."""
+"""Add a file or rows of a project to a retrieval corpus, list corpora, delete one."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from evalapp.common.run_lines import follow_run
 from evalapp.common.runner import execute_run
 
 from ...models import Corpus
-from ...pipelines.index import bring_up
-from ...pipelines.work import Plain
-from ...selectors.corpora import condition_of, corpora_of, get_corpus
+from ...pipelines.index import update_index
+from ...pipelines.work import CommandWork
+from ...selectors.corpora import describe_condition, get_corpus, list_corpora
 from ...services.corpora import DERIVED, add_file, add_rows, create_corpus, delete_corpus
 
 
 class Command(commands.Command):
-    help = "Add to a retrieval corpus (made if it is not there), list corpora, delete one."
+    help = "Add to a retrieval corpus (created if it does not exist), list corpora, delete one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("action", choices=["add", "list", "delete"])
@@ -33,11 +33,11 @@ class Command(commands.Command):
         parser.add_argument(
             "--project", default="", metavar="SLUG", help="without it: shared by the whole installation"
         )
-        parser.add_argument("--shared", action="store_true", help="shared, its runs stand in the project")
+        parser.add_argument("--shared", action="store_true", help="shared; its runs belong to the project")
         parser.add_argument("--derive", default="", choices=list(DERIVED), help="instead of FILE: rows of the project")
         parser.add_argument("--language", default="", help="a code such as en or zh; default: the project's")
         parser.add_argument(
-            "--tokenizer", default="", choices=Corpus.Tokenizer.values, help="default: as the language has it"
+            "--tokenizer", default="", choices=Corpus.Tokenizer.values, help="default: depends on the language"
         )
         parser.add_argument("--licence", default="", help="shown with every candidate")
         parser.add_argument("--source", default="", help="where the pairs come from")
@@ -47,9 +47,9 @@ class Command(commands.Command):
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["project"]) if options["project"] else None
-        taken = {"list": (), "delete": ("name",), "add": ("name", "file")}[options["action"]]
+        arguments = {"list": (), "delete": ("name",), "add": ("name", "file")}[options["action"]]
         for name in ("name", "file"):
-            if options[name] and name not in taken:
+            if options[name] and name not in arguments:
                 raise commands.WrongUsage(f"{options['action']} takes no {name.upper()}.")
         if options["action"] == "list":
             return {"corpora": [_row(corpus) for corpus in _listed(project)]}
@@ -65,13 +65,13 @@ class Command(commands.Command):
     def _add(self, project: Project | None, options: dict[str, Any]) -> dict[str, Any]:
         file, kind = options["file"], options["derive"]
         if (file is None) == (not kind):
-            raise commands.WrongUsage("Name a file, or say --derive.")
+            raise commands.WrongUsage("Name a file, or use --derive.")
         if kind and project is None:
             raise commands.WrongUsage("--derive needs --project.")
         if file is not None and not file.is_file():
-            raise commands.WrongUsage(f"{file} is no file that can be read.")
+            raise commands.WrongUsage(f"{file} is not a readable file.")
         if file is not None:
-            file.open("rb").close()  # one that may not be read is told before anything is made
+            file.open("rb").close()  # fails before anything is created
         corpus, made = self._corpus(project, options)
         try:
             if file is not None:
@@ -89,22 +89,22 @@ class Command(commands.Command):
     def _corpus(self, project: Project | None, options: dict[str, Any]) -> tuple[Corpus, bool]:
         facts = {name: options[name] for name in ("language", "tokenizer", "licence", "source")}
         try:
-            found = get_corpus(None if options["shared"] else project, options["name"])
+            corpus = get_corpus(None if options["shared"] else project, options["name"])
         except NotThere:
             shared = options["shared"] or project is None
             return create_corpus(project=project, user=None, name=options["name"], shared=shared, **facts), True
         for name, given in facts.items():
-            kept = getattr(found, name)
-            if given.strip() not in ("", kept):
-                text = f"“{found.name}” was made with the {name} “{kept}”, and keeps it. "
-                raise Conflict(text + f"Leave --{name} out, or make another corpus.")
-        return found, False
+            current = getattr(corpus, name)
+            if given.strip() not in ("", current):
+                text = f"“{corpus.name}” was created with the {name} “{current}”, which cannot change. "
+                raise Conflict(text + f"Leave --{name} out, or create another corpus.")
+        return corpus, False
 
     def _see_through(self, corpus: Corpus, part: int, options: dict[str, Any]) -> dict[str, Any]:
-        """Execute the run here, follow it, or leave it to the worker; without a project there is no run."""
+        """Execute the run here, follow it, or leave it to the worker. Without a project there is no run."""
         run = corpus.run
         if run is None:
-            return {"state": Run.State.SUCCEEDED.value, **bring_up(corpus, Plain(self.say), part=part)}
+            return {"state": Run.State.SUCCEEDED.value, **update_index(corpus, CommandWork(self.say), part=part)}
         if options["here"]:
             run = execute_run(run.pk, echo=self.say if options["verbosity"] else None) or follow_run(run, self.say)
         elif not options["detach"]:
@@ -119,13 +119,13 @@ class Command(commands.Command):
                 place = row["project"] or "shared"
                 self.stdout.write(f"{row['name']:<24} {place:<16} {row['count']:>12,}  {row['condition']}")
             if not result["corpora"]:
-                self.stdout.write("No corpus yet. Make one: manage.py corpus add NAME FILE --project SLUG")
+                self.stdout.write("No corpus yet. Create one: manage.py corpus add NAME FILE --project SLUG")
         elif "deleted" in result:
-            self.stdout.write(f"{result['deleted']['name']} is gone.")
+            self.stdout.write(f"{result['deleted']['name']} is deleted.")
         elif result["state"] in Run.ACTIVE:
             self.stdout.write(f"Run {result['run']} is {result['state']}. Follow it: manage.py run {result['run']}")
         else:
-            new = "" if result.get("added") is None else f", {result['added']:,} of them new"
+            new = "" if result.get("added") is None else f", {result['added']:,} of these new"
             read = f"{result['name']}: {result['read']:,} pairs read{new}"
             self.stdout.write(f"{read}; {result['pairs']:,} different pairs are indexed.")
 
@@ -137,7 +137,7 @@ def _failure(run: Run) -> EvalappError:
 
 def _listed(project: Project | None) -> list[Corpus]:
     if project is not None:
-        return list(corpora_of(project))
+        return list(list_corpora(project))
     return list(Corpus.objects.select_related("project", "run").order_by("name", "pk"))
 
 
@@ -148,7 +148,7 @@ def _row(corpus: Corpus) -> dict[str, Any]:
         "language": corpus.language,
         "tokenizer": corpus.tokenizer,
         "state": str(corpus.state),
-        "condition": condition_of(corpus),
+        "condition": describe_condition(corpus),
         "count": corpus.count,
         "bytes": corpus.bytes,
         "licence": corpus.licence,

@@ -1,4 +1,4 @@
-"""Build the search indexes of a project's corpora anew, embedded or in Elasticsearch."""
+"""Rebuild the search indexes of a project's corpora, embedded or in Elasticsearch."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from evalapp.common.run_lines import follow_run
 from evalapp.common.runner import execute_run
 
 from ...models import Corpus
-from ...pipelines.index import bring_up
-from ...pipelines.work import Plain
-from ...selectors.corpora import corpora_of, get_corpus
+from ...pipelines.index import update_index
+from ...pipelines.work import CommandWork
+from ...selectors.corpora import get_corpus, list_corpora
 from ...services.corpora import start_indexing
 
 
 class Command(commands.Command):
-    help = "Build the search index of every corpus a project may use; `-` for SLUG: of the shared ones."
+    help = "Rebuild the search index of every corpus that a project can use; `-` for SLUG: of the shared ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
-        parser.add_argument("--corpus", default="", metavar="NAME", help="this corpus alone")
+        parser.add_argument("--corpus", default="", metavar="NAME", help="only this corpus")
         where = parser.add_mutually_exclusive_group()
         where.add_argument("--detach", action="store_true", help="return at once; the runs go on in a worker")
         where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
@@ -33,20 +33,20 @@ class Command(commands.Command):
         if corpus:
             rows = [get_corpus(project, corpus)]
         elif project is not None:
-            rows = list(corpora_of(project).filter(revision__gt=0))
+            rows = list(list_corpora(project).filter(revision__gt=0))
         else:
             rows = list(Corpus.objects.filter(project=None, revision__gt=0).select_related("home", "run"))
         if not rows:
-            raise BadInput("There is no corpus with pairs to index. Make one: manage.py corpus add NAME FILE")
-        found = []
+            raise BadInput("There is no corpus with pairs to index. Create one: manage.py corpus add NAME FILE")
+        results = []
         for row in rows:
             if project is None:
-                found.append(bring_up(row, Plain(self.say), again=True))
+                results.append(update_index(row, CommandWork(self.say), again=True))
                 continue
             run = start_indexing(corpus=row, user=None, through=project, send=not options["here"])
             assert run is not None  # there is a project
-            found.append(self._see_through(run, row, options))
-        return {"corpora": found}
+            results.append(self._see_through(run, row, options))
+        return {"corpora": results}
 
     def _see_through(self, run: Run, corpus: Corpus, options: dict[str, Any]) -> dict[str, Any]:
         if options["here"]:

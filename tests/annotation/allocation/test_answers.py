@@ -12,8 +12,8 @@ from annotation.allocation.answers import (
     check_answer,
     check_expected,
     is_expected,
-    shown_expected,
     turn,
+    turn_expected,
 )
 
 LIKERT = Form(
@@ -91,7 +91,7 @@ def test_expected_answers():
     assert check_expected(LIKERT, {"natural": ["2", 4], "sure": "5"}, "e") == []
     assert is_expected("likert", {"natural": ["2", 4], "sure": "5"}, {"natural": 3, "sure": 5})
     assert not is_expected("likert", {"sure": "10"}, {"sure": 9})
-    assert shown_expected({"better": ["a", "tie"], "x": "b"}, True) == {"better": ["b", "tie"], "x": "a"}
+    assert turn_expected({"better": ["a", "tie"], "x": "b"}, True) == {"better": ["b", "tie"], "x": "a"}
 
 
 def test_invalid_expectations_are_reported():

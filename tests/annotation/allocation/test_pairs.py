@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from annotation.allocation.pairs import choose_pairs, pair_sequence, side_flips
+from annotation.allocation.pairs import choose_pairs, draw_sides, schedule_pairs
 
 
 def gap(counts):
@@ -16,7 +16,7 @@ def gap(counts):
 
 @pytest.mark.parametrize("systems", range(2, 31))
 def test_every_prefix_is_balanced(systems):
-    sequence = pair_sequence(systems)
+    sequence = schedule_pairs(systems)
     assert sorted(sequence) == list(combinations(range(systems), 2))
     played = Counter(dict.fromkeys(range(systems), 0))
     for pair in sequence:
@@ -25,7 +25,7 @@ def test_every_prefix_is_balanced(systems):
 
 
 def test_one_system_has_no_pair():
-    assert pair_sequence(1) == []
+    assert schedule_pairs(1) == []
     assert choose_pairs([[0], [0]], 5, seed=1) == []
 
 
@@ -77,7 +77,7 @@ def test_another_seed_chooses_other_pairs():
 @settings(max_examples=60)
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=60), st.integers(1, 5), st.integers(0, 1000))
 def test_sides_are_balanced_within_each_group_at_any_overlap(groups, overlap, seed):
-    flips = side_flips(groups, seed=seed)
+    flips = draw_sides(groups, seed=seed)
     swapped = Counter(dict.fromkeys(groups, 0))
     total = Counter(groups)
     for group, flip in zip(groups, flips, strict=True):

@@ -3,11 +3,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.allocation.wording import changed_words, content_words, shared_words, split_words
+from annotation.allocation.wording import changed_words, find_content_words, shared_words, split_words
 
 
 def test_content_words_exclude_function_words():
-    assert content_words("The dog, and THE Dog's friend, didn\u2019t see it in 1999.") == {
+    assert find_content_words("The dog, and THE Dog's friend, didn\u2019t see it in 1999.") == {
         "dog", "dog's", "friend", "see", "1999",
     }  # fmt: skip
 
@@ -50,6 +50,6 @@ def test_word_is_not_split_at_a_combining_mark():
 
 @given(st.text(max_size=40), st.text(max_size=40))
 def test_bounds(text, original):
-    assert set(shared_words(text, original)) == content_words(text) & content_words(original)
+    assert set(shared_words(text, original)) == find_content_words(text) & find_content_words(original)
     assert 0 <= changed_words(text, original) <= len(split_words(text)) + len(split_words(original))
     assert changed_words(text, text) == 0

@@ -11,13 +11,13 @@ from annotation.allocation.writing import (
     EarlierAttempts,
     GroupPosition,
     Rules,
-    arm_at,
-    group_at,
+    choose_arm,
+    choose_group,
+    draw_order,
     has_improved,
     is_allowed,
     judge_attempt,
     same_text,
-    shown_order,
     waits_for,
 )
 
@@ -160,24 +160,24 @@ def test_rules_hold_for_any_submission(sequence, limit, arm, min_gain):
 @given(st.integers(0, 2**31), st.integers(1, 3), st.integers(0, 40))
 def test_arms_stay_balanced_for_any_number_of_people(seed, count, people):
     arms = ["scores", "control", "candidates"][:count]
-    found = Counter(arm_at(seed, arms, place, "annotator") for place in range(people))
+    found = Counter(choose_arm(seed, arms, place, "annotator") for place in range(people))
     given_ = [found[arm] for arm in arms]
     assert max(given_) - min(given_) <= 1
 
 
 def test_arm_of_the_next_person_is_unpredictable():
-    assert {arm_at(seed, ["scores", "control"], 0, "annotator") for seed in range(20)} == {"scores", "control"}
+    assert {choose_arm(seed, ["scores", "control"], 0, "annotator") for seed in range(20)} == {"scores", "control"}
 
 
 def test_groups_fill_one_after_the_other():
-    assert [group_at(place, 3) for place in range(7)] == [0, 0, 0, 1, 1, 1, 2]
+    assert [choose_group(place, 3) for place in range(7)] == [0, 0, 0, 1, 1, 1, 2]
 
 
 @given(st.integers(0, 2**31), st.text(max_size=8), st.integers(0, 120))
 def test_display_order_is_a_permutation_set_by_the_seed(seed, key, count):
-    order = shown_order(seed, key, count)
+    order = draw_order(seed, key, count)
     assert sorted(order) == list(range(count))
-    assert order == shown_order(seed, key, count)
+    assert order == draw_order(seed, key, count)
 
 
 def test_round_waits_only_for_active_members():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from annotation.allocation.writing_plan import CONSTRAINTS, OPTIONS, opening_problems, read_writing_plan
+from annotation.allocation.writing_plan import CONSTRAINTS, OPTIONS, find_opening_problems, read_writing_plan
 
 JSON = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
@@ -17,14 +17,14 @@ def test_draft_needs_only_a_name():
     plan, problems = read_writing_plan({"name": "More replies, please!"})
     assert problems == []
     assert (plan.slug, plan.kind, plan.options) == ("more-replies-please", "ream", OPTIONS)
-    assert opening_problems(plan)[0][0] == "evaluator"
+    assert find_opening_problems(plan)[0][0] == "evaluator"
 
 
 def test_open_campaign_needs_its_required_fields():
     def missing(**fields):
         plan, problems = read_writing_plan({"name": "n", **fields})
         assert problems == []
-        return [where for where, _ in opening_problems(plan)]
+        return [where for where, _ in find_opening_problems(plan)]
 
     assert missing(evaluator="e") == []
     assert missing(options={"arms": ["control"]}) == []

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Campaign, ItemFlag
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from annotation.services.judging_acts import flag_assignment
 from tests.annotation.services.judging_helpers import open_for, send
 from tests.factories import make_items, make_outputs
@@ -69,7 +69,7 @@ def test_roles(cast, client):
 def test_progress_and_flags(cast, client, django_assert_max_num_queries):
     campaign = open_for(cast, overlap=2)
     for user, value in ((cast.annotator, 4), (cast.owner, 5)):
-        turn = next_assignment(user=user, campaign_id=campaign.pk)
+        turn = get_next_assignment(user=user, campaign_id=campaign.pk)
         flag_assignment(user=user, public=turn.shown.public, reason="broken", text="cut off")
         send(user, campaign, turn.shown.public, value, seconds=10)
     client.force_login(cast.researcher)

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 from annotation.models import Slot
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from tests.annotation.services.judging_helpers import open_for, send
 
 
 def test_every_version_is_listed_with_original_sides(cast, client, django_assert_max_num_queries):
     campaign = open_for(cast, "pairwise")
     Slot.objects.update(swapped=True)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     send(cast.annotator, campaign, shown.public, "a", seconds=2)
     following = send(cast.annotator, campaign, shown.public, "tie", replaces=1, then="next").next
     send(cast.annotator, campaign, following.public, "b")

@@ -9,7 +9,7 @@ from django.test import Client
 
 from evalapp.accounts.roles import Role
 from tests.cast import join, person
-from tests.writing import fill_ports, open_desk, send, start_constraint, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 BASE = "/api/v1"
@@ -42,16 +42,16 @@ def test_from_plan_to_watch(cast):
     assert rita("patch", path, {"options": {"target": 3}})["plan"]["options"]["target"] == 3
     assert anna("post", f"{path}next/", status=409)["detail"] == "This campaign is not open yet."
     assert rita("post", f"{path}open/")["unit_count"] == 1
-    desk = anna("post", f"{path}next/")
-    assert (desk["state"], desk["references"][0]["text"]) == ("write", "Answer 0 to i000.")
-    task = f"/writing-tasks/{desk['id']}/"
+    view = anna("post", f"{path}next/")
+    assert (view["state"], view["references"][0]["text"]) == ("write", "Answer 0 to i000.")
+    task = f"/writing-tasks/{view['id']}/"
     body = {"submission": str(uuid4()), "text": "A good one.", "seconds": 3}
     outcome = anna("post", f"{task}submit/", body)
     assert (outcome["decision"], outcome["score_after"], outcome["repeated"]) == ("accept", 0.125, False)
     assert anna("post", f"{task}submit/", body)["repeated"]
     anna("post", f"{task}submit/", {**body, "text": "Other."}, 409)
     last = anna("get", task)["last"]
-    assert (last["task"], last["text"]) == (desk["id"], "A good one.")
+    assert (last["task"], last["text"]) == (view["id"], "A good one.")
     taken = anna("post", f"{task}back/", {"reference": last["reference"]})
     assert (len(taken["references"]), taken["last"], taken["draft"]["text"]) == (1, None, "A good one.")
     anna("post", f"{task}back/", {"reference": "another"}, 400)
@@ -82,7 +82,7 @@ def test_from_plan_to_watch(cast):
 def test_flags_are_listed_and_resolved(cast):
     rita, anna = door(cast.researcher), door(cast.annotator)
     campaign = start_writing(cast, items=1)
-    task = f"/writing-tasks/{open_desk(cast.annotator, campaign).public}/"
+    task = f"/writing-tasks/{open_task_view(cast.annotator, campaign).public}/"
     anna("post", f"{task}flag/", {"reason": "broken", "text": "cut off"}, 201)
     (flag,) = rita("get", f"/writing/{campaign.pk}/flags/")["results"]
     assert (flag["item"], flag["reason"], flag["text"], flag["resolved_at"]) == ("i000", "broken", "cut off", None)
@@ -94,8 +94,8 @@ def test_flags_are_listed_and_resolved(cast):
 
 def test_invalid_bodies_are_refused_by_field(cast):
     anna = door(cast.annotator)
-    desk = open_desk(cast.annotator, start_writing(cast))
-    task = f"/writing-tasks/{desk.public}/"
+    view = open_task_view(cast.annotator, start_writing(cast))
+    task = f"/writing-tasks/{view.public}/"
     for body in (
         {"text": "x"},
         {"submission": "no", "text": "x"},
@@ -113,7 +113,7 @@ def test_confirming_through_the_api(cast):
     ben = person("ben")
     join(cast.project, ben, Role.ANNOTATOR)
     campaign = start_constraint(cast, "better-than-original")
-    send(cast.annotator, open_desk(cast.annotator, campaign), "A better ending.")
+    send(cast.annotator, open_task_view(cast.annotator, campaign), "A better ending.")
     found = door(ben)("post", f"/writing/{campaign.pk}/next-confirmation/")
     better = next(text["id"] for text in found["texts"] if text["text"] == "A better ending.")
     door(ben)("post", f"/confirmations/{found['id']}/", {"submission": str(uuid4()), "better": better}, 204)
@@ -123,8 +123,8 @@ def test_confirming_through_the_api(cast):
 def test_annotators_see_no_arm_score_or_set_name(cast):
     campaign = start_writing(cast, items=1, options={"arms": ["control"]})
     anna = door(cast.annotator)
-    desk = anna("post", f"/writing/{campaign.pk}/next/")
-    outcome = anna("post", f"/writing-tasks/{desk['id']}/submit/", {"submission": str(uuid4()), "text": "A good one."})
+    view = anna("post", f"/writing/{campaign.pk}/next/")
+    outcome = anna("post", f"/writing-tasks/{view['id']}/submit/", {"submission": str(uuid4()), "text": "A good one."})
     told = str(outcome)
     assert (outcome["score_before"], outcome["score_after"], outcome["improved"]) == (None, None, None)
     for hidden in ("control", "more-replies", "0.125", "fake|1", "ream-1"):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from annotation.parsers import KINDS, check_dataset
-from annotation.parsers.found import _SCORE_SET_TEXTS
 from annotation.parsers.kinds import _FIELDS
+from annotation.parsers.results import _SCORE_SET_TEXTS
 
 
 def check(kind: str, row: dict):

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from annotation.parsers import Limits, StopReading, canonical, encode_row, open_plain, read_document, read_rows
-from annotation.parsers.rows import decode_object
+from annotation.parsers.strict_json import decode_object
 
 LIMITS = Limits(row_bytes=2000, rows=50, total_bytes=100_000)
 
@@ -93,7 +93,7 @@ def test_nan_and_infinity_are_reported(word):
 def test_duplicate_key_is_an_error(line):
     rows, faults = read(line + b"\n")
     assert rows == []
-    assert "is there twice" in faults[0][2]
+    assert "occurs twice" in faults[0][2]
 
 
 def test_text_resembling_keys_is_not_a_key():
@@ -138,7 +138,7 @@ def test_empty_files(data, form, part):
 
 def test_list_around_the_rows_is_explained():
     _, faults = read(b'[{"a": 1}]\n')
-    assert "no list around them" in faults[0][2]
+    assert "without a list around them" in faults[0][2]
 
 
 def test_nul_is_an_error_but_an_escaped_backslash_is_not():
@@ -185,10 +185,10 @@ def test_csv_invalid_json_list_shows_an_example():
     [
         (b"id,text\n1\n", "1 cells, the header 2"),
         (b'id,text\n1,"open\n', "never closed"),
-        (b"id,id\n1,2\n", "is twice in the header"),
+        (b"id,id\n1,2\n", "twice. Rename or remove one"),
         (b"id,\n1,2\n", "has no name"),
         (b'id,text\n1,"a"b\n', "must be doubled"),
-        (b'"id" ; "text"\n"1" ; "a"\n', "not even a blank"),
+        (b'"id" ; "text"\n"1" ; "a"\n', "not even a space"),
         (b"id,text\r1,2\r", "lone carriage return"),
         (b"id,text\n1,a\0b\n", "NUL"),
     ],

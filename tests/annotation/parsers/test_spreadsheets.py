@@ -97,7 +97,7 @@ def test_plain_texts_for_lists(cell, texts):
 def test_damaged_list_is_still_an_error():
     _, faults = read('id,context\ni1,"[""a"", ""b"""\n', "items")
     assert len(faults) == 1
-    assert "the cell must hold JSON such as" in faults[0][2]
+    assert "the cell must contain JSON such as" in faults[0][2]
 
 
 def test_column_of_another_table_is_plain_text():

@@ -16,16 +16,16 @@ from tests.annotation.pipelines import bombs
 MOST_MB = 400
 #: The message of each, and how many rows are invalid.
 SAID = {
-    "dictionary": "outputs.parquet:1: The row is 10,000,003 bytes long; at most 1,024,000 are read.",
+    "dictionary": "outputs.parquet:1: The row is 10,000,003 bytes long; the maximum is 1,024,000.",
     "many_allowed": "The file unpacks to more than",
     "nested": "items.parquet:1: The row is 50,004,002 bytes long",
     "long_string": "The file unpacks to more than",
-    "huge_count": "What follows row 0 unpacks to more than 320 MB at once.",
+    "huge_count": "The rows after row 0 unpack to more than 320 MB at once.",
     "wide": "The file has more than 1,000 columns.",
     "gzip_line": "items.jsonl.gz:1: The row is longer than 1,024,000 bytes.",
     "gzip_field": "a quote was opened and not closed",
-    "long_rows": "Nothing to do: p-long-rows holds all of it already.",
-    "document": "The file holds more than 2,000,000 values.",
+    "long_rows": "Nothing to do: all rows are stored in p-long-rows.",
+    "document": "The file has more than 2,000,000 values.",
     "filters": "284 faults were found; nothing was stored.",
     "doubled_keys": "More than a thousand rows up to here have duplicate keys.",
     "long_names": "800 faults were found; nothing was stored.",

@@ -9,7 +9,7 @@ import pytest
 
 from annotation.models import System
 from annotation.selectors.run_results import export_gone
-from annotation.services.exports import delete_export, exported_file, get_export_folder, request_export
+from annotation.services.exports import delete_export, get_export_folder, get_exported_file, request_export
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
@@ -84,11 +84,11 @@ def test_job_leaves_files_and_an_archive(rich, cast, client):
     assert done is not None
     assert done.state == Run.State.SUCCEEDED
     assert done.result["files"][0]["name"] == "dataset.json"
-    with zipfile.ZipFile(exported_file(run=done, name=done.result["archive"])) as archive:
+    with zipfile.ZipFile(get_exported_file(run=done, name=done.result["archive"])) as archive:
         assert f"{rich.slug}/items.jsonl" in archive.namelist()
     for name in ("../../evalapp.sqlite3", "nothing.jsonl", "secret_key"):
         with pytest.raises(NotThere):
-            exported_file(run=done, name=name)
+            get_exported_file(run=done, name=name)
     assert done.done == sum(file["rows"] for file in done.result["files"]) - 1
     assert get_export_folder(done).is_dir()
     client.force_login(cast.researcher)

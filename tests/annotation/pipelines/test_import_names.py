@@ -29,11 +29,11 @@ def test_two_systems_of_one_upload_and_one_stored(project):
     upload = take_in(project, files)
     assert upload.state == "done", list_errors(upload)
     assert upload.options["hints"] == [
-        f"The systems “{NFD}” (U+0301) and “{NFC}” (U+00E9) {SAME}. If they are the same, use one name."
+        f"systems: “{NFD}” (U+0301) and “{NFC}” (U+00E9) {SAME}. If they are the same, use one name."
     ]
     later = take_in(project, {"outputs.jsonl": _outputs("gpt\u200b", "g p t")})
     (hint,) = later.options["hints"]
-    assert hint.startswith("The systems “g p t” (U+0020 U+0020) and “gpt” and “gpt<U+200B>” (U+200B) differ")
+    assert hint.startswith("systems: “g p t” (U+0020 U+0020) and “gpt” and “gpt<U+200B>” (U+200B) differ")
     assert take_in(project, {"outputs.jsonl": _outputs("gpt", "other")}).options["hints"] == []
     assert System.objects.filter(project=project).count() == 6
 
@@ -47,15 +47,15 @@ def test_items_aspects_and_raters(project, client, cast, capsys, tmp_path):
     outputs = [{"item": f"i{k}", "system": "s", "text": "t"} for k in range(2)]
     upload = take_in(project, {"items.jsonl": items, "outputs.jsonl": outputs, "ratings.jsonl": rows})
     assert upload.state == "done", list_errors(upload)
-    assert [hint.split()[1] for hint in upload.options["hints"]] == ["aspects", "items", "raters"]
+    assert [hint.split(":")[0] for hint in upload.options["hints"]] == ["aspects", "items", "raters"]
     client.force_login(cast.owner)
     page = client.get(f"/projects/alpha/uploads/{upload.pk}/").content.decode()
     assert "Similar names" in page
-    assert f"The items “{NFD}” (U+0301) and “{NFC}” (U+00E9)" in page
+    assert f"items: “{NFD}” (U+0301) and “{NFC}” (U+00E9)" in page
     assert client.get(f"/api/v1/uploads/{upload.pk}/").json()["hints"] == upload.options["hints"]
     (tmp_path / "items.jsonl").write_text(json.dumps({"id": f"{NFC} "}) + "\n")
     call_command("load", str(tmp_path), "--project", "alpha")
-    assert "hint: The items " in capsys.readouterr().err
+    assert "hint: items: " in capsys.readouterr().err
 
 
 def test_sixty_rows_with_one_error_are_one_line(project):
@@ -112,7 +112,7 @@ def test_names_beyond_the_limit_are_counted_by_file(project):
     assert upload.fault_count == 2502
     assert list_errors(upload) == [
         "outputs-b.jsonl:1: There is no item “z”, neither in this upload nor stored.",
-        "outputs-b.jsonl:2: The same key stands already in outputs-b.jsonl:1. Keep one of the two rows.",
+        "outputs-b.jsonl:2: The same key is already used in outputs-b.jsonl:1. Remove one of the two rows.",
         "outputs.jsonl:1: There is no item “q0”, neither in this upload nor stored. "
         "(2,500 rows: 1, 2, 3, ...; likewise “q1”, “q2” and at least 997 more)",
     ]
@@ -138,7 +138,7 @@ def test_jsonl_keys_in_another_case_are_read_like_headers(project):
 REPEATED = [
     ("items", lambda k: {"id": ""}, "id is empty."),
     ("items", lambda k: {"id": [k]}, "id must be text"),
-    ("items", lambda k: {"id": f"a\n{k}"}, "id holds a line break"),
+    ("items", lambda k: {"id": f"a\n{k}"}, "id contains a line break"),
     ("items", lambda k: {"id": k, "source": 3}, "source must be text"),
     ("outputs", lambda k: {"item": f"i{k}", "system": "s", "text": "t"}, "There is no item “i0”"),
     ("outputs", lambda k: {"item": "x", "system": f"s{k}"}, "text is missing."),
@@ -197,4 +197,4 @@ def test_names_with_line_breaks_are_refused(project, name):
     ):
         upload = take_in(project, files)
         assert upload.state == "faulty", files
-        assert "holds a line break, a control character or a change of direction" in list_errors(upload)[0]
+        assert "contains a line break, a control character or a change of direction" in list_errors(upload)[0]

@@ -21,7 +21,7 @@ from annotation.models import (
 )
 from annotation.parsers.writer import COLUMNS, WRITTEN
 from annotation.pipelines.exports import write_export
-from annotation.selectors.writing_rows import attempt_row, written_row
+from annotation.selectors.writing_rows import make_attempt_row, make_written_row
 from annotation.services.campaigns import create_writing
 from annotation.services.undo import take_back_upload, undo_upload
 from annotation.services.writing_later import withdraw_reference
@@ -29,7 +29,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import Conflict
 from tests.factories import make_items
 from tests.taking import ITEMS, list_errors, take_in, written
-from tests.writing import fill_ports, open_desk, send, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -61,9 +61,9 @@ def dump(cast, monkeypatch, tmp_path):
     """Dumps a project with a set that looks like an evaluator's and a campaign with attempts and a withdrawn text."""
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, slug="zz")
-    desk = open_desk(cast.annotator, campaign)
+    view = open_task_view(cast.annotator, campaign)
     for text in ("A plain one.", "A good one.", "Another good “one”.", "A third\u2028good one."):
-        send(cast.annotator, desk, text, seconds=2.0)
+        send(cast.annotator, view, text, seconds=2.0)
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.order_by("pk")[1].pk, reason="A name.")
     chosen = ReferenceSet.objects.create(project=cast.project, name="chosen", meta={"kind": "annotate"})
     for item in Item.objects.all():
@@ -148,12 +148,12 @@ def test_own_written_texts_stay_unchanged(cast, dump):
     upload = take_in(cast.project, files, replace=True)
     assert upload.state == "faulty"
     first, second, third, attempt = list_errors(upload)
-    assert first.endswith("was made in this project; it stays as it is.")
+    assert first.endswith("was created in this project, so it cannot be replaced.")
     assert second.startswith("references.jsonl:2: ")
-    assert "of a campaign here" in second
-    assert "The set “chosen” was made in this project" in third
+    assert "belongs to a campaign" in second
+    assert "The set “chosen” was created in this project" in third
     assert attempt.startswith("attempts.jsonl:1: ")
-    assert "sent in a campaign here" in attempt
+    assert "belongs to a campaign" in attempt
 
 
 def test_exports_with_former_member_names_load_unchanged(cast, dump, tmp_path):
@@ -191,7 +191,7 @@ def test_own_attempts_come_after_imported_ones(cast, again, monkeypatch, tmp_pat
     fill_ports(monkeypatch)
     take_in(cast.project, FILES)
     campaign = start_writing(cast, slug="c")
-    send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.")
+    send(cast.annotator, open_task_view(cast.annotator, campaign), "A good one.")
     first = written(cast.project, tmp_path / "one")
     texts = [json.loads(line)["text"] for line in first["attempts.jsonl"].splitlines()]
     assert texts == ["Good to see you.", "Gone.", "A good one."]
@@ -225,9 +225,9 @@ def test_errors_are_reported_by_line(again):
     ]
     assert "“original” is the references in items.jsonl" in found[0]
     assert "There is no item “nowhere”" in found[3]
-    assert "Only a text with written can be outside" in found[5]
+    assert "Only a text with “written” can be outside" in found[5]
     # Rows with the same message are one error.
-    assert "stands already in references.jsonl:10. Keep one of the two rows. (2 rows: 11, 12)" in found[9]
+    assert "is already used in references.jsonl:10. Remove one of the two rows. (2 rows: 11, 12)" in found[9]
 
 
 def test_replace_and_undo(again, tmp_path):
@@ -267,10 +267,10 @@ def test_replace_and_undo(again, tmp_path):
 def test_text_appears_in_one_place(again):
     take_in(again, FILES)
     for row, why in (
-        ({**ROWS[3], "written": IMPORTED_CAMPAIGNS}, "submission s-1 stands elsewhere"),
-        ({**ROWS[1], "position": 5}, "submission s-1 stands elsewhere"),
-        ({**ROWS[0], "text": "Hm.", "written": IMPORTED_CAMPAIGNS}, "submission s-1 stands elsewhere"),
-        ({**ROWS[1], "text": "Hm.", "written": None}, "which this row leaves out"),
+        ({**ROWS[3], "written": IMPORTED_CAMPAIGNS}, "submission s-1 is already stored"),
+        ({**ROWS[1], "position": 5}, "submission s-1 is already stored"),
+        ({**ROWS[0], "text": "Hm.", "written": IMPORTED_CAMPAIGNS}, "submission s-1 is already stored"),
+        ({**ROWS[1], "text": "Hm.", "written": None}, "which this row lacks"),
     ):
         (fault,) = list_errors(take_in(again, {"references.jsonl": [row]}, replace=True))
         assert why in fault
@@ -295,5 +295,5 @@ def test_undo_is_refused_while_the_set_is_in_use(cast):
 
 def test_dump_members_match_the_sorted_members(cast, dump):
     text, attempt = WrittenReference.objects.first(), WritingAttempt.objects.first()
-    assert tuple(written_row(text, {})) == WRITTEN
-    assert tuple(attempt_row(attempt, {})) == COLUMNS["attempts"]
+    assert tuple(make_written_row(text, {})) == WRITTEN
+    assert tuple(make_attempt_row(attempt, {})) == COLUMNS["attempts"]

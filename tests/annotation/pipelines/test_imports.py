@@ -95,7 +95,7 @@ def test_one_invalid_row_prevents_storing(project):
     assert upload.counts["outputs"]["faulty"] == 2
 
 
-TWICE = "The same key stands already in {}:1. Keep one of the two rows."
+TWICE = "The same key is already used in {}:1. Remove one of the two rows."
 NAN = b'{"item": "i1", "system": "s", "rater": "r", "aspect": "quality", "value": NaN}\n'
 REPORTS = [
     ("items.jsonl", [ITEMS[0], *ITEMS], "2: " + TWICE.format("items.jsonl")),
@@ -106,7 +106,7 @@ REPORTS = [
     (
         "ratings.jsonl",
         [{**RATINGS[0], "system": "nobody"}],
-        "1: There is no system “nobody”: no output of this upload or stored is by it.",
+        "1: There is no system “nobody”. It has no outputs in this upload or in the project.",
     ),
     ("ratings.jsonl", [{**RATINGS[1], "system": "t"}], "1: “t” has no output for the item “i2”."),
     (
@@ -117,7 +117,7 @@ REPORTS = [
     (
         "ratings.jsonl",
         [{**RATINGS[0], "aspect": "grace"}],
-        "1: The project has no aspect “grace” (only quality). Name it in dataset.json.",
+        "1: The project has no aspect “grace” (only quality). Add it to dataset.json.",
     ),
     (
         "ratings.jsonl",
@@ -127,14 +127,14 @@ REPORTS = [
     (
         "comparisons.jsonl",
         [{**COMPARISONS[0], "system_b": {"reference": 2}}],
-        "1: The item “i1” has no reference 2 (they are counted from 0).",
+        "1: The item “i1” has no reference 2 (counted from 0).",
     ),
     ("ratings.jsonl", NAN, "1: NaN is not JSON. Write null, or leave the row out."),
     ("ratings.jsonl", b"", " The file is empty. Leave it out, or write its rows."),
     (
         "dataset.json",
         {**DATASET, "task": " "},
-        " task is empty. Say what the systems do, such as dialogue or data-to-text.",
+        " task is empty. Name the task of the systems, such as dialogue or data-to-text.",
     ),
 ]
 
@@ -186,8 +186,8 @@ def test_unidentified_invalid_row_is_mentioned_by_dependent_rows(project):
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + b"[1]\n"
     found = list_errors(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
     assert found[1:] == [
-        f"{file}.jsonl:1: “s” has no output for the item “i1”. It may be in outputs.jsonl:3, which is faulty itself: "
-        "correct that first."
+        f"{file}.jsonl:1: “s” has no output for the item “i1”. It may be in outputs.jsonl:3, which is faulty itself. "
+        "Correct that first."
         for file in ("ratings", "comparisons")
     ]
 
@@ -300,10 +300,10 @@ def test_judged_outputs_are_never_replaced(project):
     take_in(project, WHOLE)
     upload = take_in(project, {"outputs.jsonl": [CHANGED_OUTPUT]}, replace=True)
     assert list_errors(upload) == [
-        "outputs.jsonl:1: The output of “t” for the item “i1” has been judged; it stays as it is."
+        "outputs.jsonl:1: The output of “t” for the item “i1” has been judged, so it cannot be replaced."
     ]
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM]}, replace=True)
-    assert "People have judged outputs of the item “i2”" in list_errors(upload)[0]
+    assert "Outputs of the item “i2”" in list_errors(upload)[0]
 
 
 def test_references_may_grow_with_ratings_but_not_with_turing_comparisons(project):
@@ -331,7 +331,7 @@ def test_changed_description_needs_replace(project):
     assert take_in(project, {"dataset.json": other}, replace=True).state == Upload.State.DONE
     assert (project.name, Aspect.objects.get().high) == ("Beta", 7)
     narrower = {**other, "aspects": [{"name": "quality", "min": 3, "max": 7}]}
-    assert "lie outside its new range" in list_errors(take_in(project, {"dataset.json": narrower}, replace=True))[0]
+    assert "are outside its new scale" in list_errors(take_in(project, {"dataset.json": narrower}, replace=True))[0]
 
 
 def test_new_project_name_is_reported(project):
@@ -353,7 +353,7 @@ def test_steps_and_when_they_may_be_omitted(project):
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": RATINGS[:1]})
     assert list_errors(upload) == [
-        "ratings.jsonl:1: “s” has outputs of several steps for the item “i1”. Say which with step."
+        "ratings.jsonl:1: “s” has outputs of different steps for the item “i1”. Select one with step."
     ]
     upload = take_in(
         project,
@@ -376,7 +376,7 @@ def test_omitted_and_explicit_step_are_the_same_rating(project):
     outputs = [{**OUTPUTS[0], "step": 100}]
     take_in(project, {"dataset.json": DATASET, "items.jsonl": ITEMS, "outputs.jsonl": outputs})
     upload = take_in(project, {"ratings.jsonl": [RATINGS[0], {**RATINGS[0], "step": 100}]})
-    assert "The same key stands already in ratings.jsonl:1" in list_errors(upload)[0]
+    assert "The same key is already used in ratings.jsonl:1" in list_errors(upload)[0]
 
 
 def test_dialogues_and_their_ratings(project):
@@ -427,7 +427,7 @@ def test_undeclared_aspects_have_the_observed_range(project):
 def test_comparison_only_aspect_takes_no_ratings(project):
     dataset = {**DATASET, "aspects": [{"name": "quality", "min": None, "max": None}]}
     upload = take_in(project, {**WHOLE, "dataset.json": dataset})
-    assert "takes comparisons only" in list_errors(upload)[0]
+    assert "can only be used in comparisons" in list_errors(upload)[0]
 
 
 def test_corpus_grows_by_new_pairs(project):

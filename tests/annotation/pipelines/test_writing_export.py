@@ -16,7 +16,7 @@ from evalapp.accounts.models import Membership
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import Conflict
 from tests.taking import ITEMS, list_errors, take_in, written
-from tests.writing import fill_ports, open_desk, send, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -32,9 +32,9 @@ def lines(files, name):
 
 def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
     campaign = start_writing(cast, items=1)
-    desk = open_desk(cast.annotator, campaign)
+    view = open_task_view(cast.annotator, campaign)
     for text in ("A plain one.", "A good one.", "Another good one."):
-        send(cast.annotator, desk, text, seconds=1.5)
+        send(cast.annotator, view, text, seconds=1.5)
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.last().pk, reason="A name.")
     remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     files = written(cast.project, tmp_path)
@@ -67,7 +67,7 @@ def test_every_reference_and_attempt_with_its_provenance(cast, tmp_path):
 @pytest.mark.parametrize("format", ["csv", "parquet"])
 def test_other_formats_also_hold_them(cast, tmp_path, format):
     campaign = start_writing(cast, items=1)
-    send(cast.annotator, open_desk(cast.annotator, campaign), "A good one.", seconds=2)
+    send(cast.annotator, open_task_view(cast.annotator, campaign), "A good one.", seconds=2)
     write_folder(cast.project, tmp_path, format, lambda done: None)
     if format == "csv":
         with (tmp_path / "attempts.csv").open(encoding="utf-8", newline="") as file:
@@ -105,14 +105,14 @@ def test_items_in_a_writing_campaign_are_not_replaced(cast):
 
     begin("More", options={"arms": ["control"]})
     (fault,) = list_errors(replace(context=["Something else?"]))
-    assert fault.endswith("People write references for the item “i1”; it stays as it is.")
+    assert fault.endswith("A writing campaign uses the item “i1”, so it cannot be replaced.")
     # Writers do not see its group, and the references are in the campaign's own set.
     changed = replace(group="h", references=["Hi, you."])
     assert (changed.state, changed.counts["items"]["replaced"]) == ("done", 1)
     # Under a constraint, people write against the references.
     begin("Others", kind="constraint", options={"constraint": "avoid-original-words"})
     (fault,) = list_errors(replace(group="h", references=["Hello, you."]))
-    assert "People write references" in fault
+    assert "A writing campaign uses" in fault
     with pytest.raises(Conflict) as error:
         take_back_upload(upload=changed, user=cast.owner)
     assert [str(fault) for fault in error.value.faults] == [

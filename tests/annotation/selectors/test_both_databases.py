@@ -13,11 +13,11 @@ from django.db import connection
 from django.test import Client
 
 from annotation.models import Item, Output, Reference, ReferenceSet, System
-from annotation.selectors.items import ItemFilter, find_items, look_at
-from annotation.selectors.search import item_page
+from annotation.selectors.items import ItemFilter, find_items, get_item_view
+from annotation.selectors.search import get_item_page
 from annotation.services.campaigns import create_campaign
 from annotation.services.campaigns_preview import get_item_texts
-from annotation.services.campaigns_units import _texts, selected_items
+from annotation.services.campaigns_units import _texts, select_items
 from annotation.services.texts import prepare_search
 from evalapp.common.sqlite_lookups import upper
 from evalapp.names import natural_key
@@ -61,10 +61,10 @@ def search_everywhere(cast: Cast) -> None:
         for scope in ("context", "output"):
             wanted = ItemFilter(q=words, scope=scope)
             assert keys(find_items(cast.project, wanted).order_by("order_key")) == expected, (words, scope)
-            assert keys(item_page(cast.project, wanted).rows) == expected, (words, scope)
+            assert keys(get_item_page(cast.project, wanted).rows) == expected, (words, scope)
         plan = {"name": "n", "kind": "likert", "aspects": ["a"], "items": {"search": words}}
         campaign = create_campaign(project=cast.project, user=cast.researcher, plan={**plan, "slug": "s"})
-        found = sorted(keys(selected_items(campaign)))
+        found = sorted(keys(select_items(campaign)))
         assert found == sorted({*expected, *(key for key in TEXTS if upper(words) in upper(key))}), words
         campaign.delete()
     for part, expected in {"É": ["É", "é"], "é": ["É", "é"], "Щ": ["щ"], "A": ["a"], "-Y": ["-y"]}.items():
@@ -83,7 +83,7 @@ def orders(cast: Cast) -> None:
         Reference.objects.create(set=named, item=item, text="t", position=0)
     names = sorted(TEXTS, key=natural_key)
     wanted = [(name, step) for name in names for step in ((None, 100, 200) if name == "B" else (None,))]
-    view = look_at(item)
+    view = get_item_view(item)
     assert [(row.output.system.name, row.output.step) for row in view.outputs] == wanted
     assert [name for name, _ in view.references] == sorted(f"s{name}" for name in names)
     campaign = create_campaign(

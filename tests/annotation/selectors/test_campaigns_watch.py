@@ -7,14 +7,14 @@ from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember
 from annotation.selectors.campaigns import list_flags
-from annotation.selectors.campaigns_quality import campaign_quality
+from annotation.selectors.campaigns_quality import compute_quality
 from annotation.selectors.campaigns_watch import (
     get_pseudonyms,
-    latest_judgements,
+    list_latest_judgements,
     list_unit_progress,
     watch_campaign,
 )
-from annotation.services.judging import next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment, return_expired_slots
 from annotation.services.judging_acts import flag_assignment
 from evalapp.accounts.models import Membership, User
 from evalapp.accounts.services import remove_member
@@ -23,7 +23,7 @@ from tests.annotation.services.judging_helpers import open_for, send
 
 def judge(user, campaign, values):
     """Answers by item key."""
-    turn = next_assignment(user=user, campaign_id=campaign.pk)
+    turn = get_next_assignment(user=user, campaign_id=campaign.pk)
     shown = turn.shown
     while shown is not None:
         key = Assignment.objects.select_related("unit__item").get(public=shown.public).unit.item.key
@@ -74,13 +74,13 @@ def test_agreement_is_krippendorffs_alpha(cast):
 
 def test_agreement_is_equal_on_both_pages_and_excludes_late_answers(cast):
     campaign = open_for(cast, items=6, overlap=2)
-    late = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    late = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     Assignment.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
     return_expired_slots()
     judge(cast.researcher, campaign, lambda key: 1 + int(key[1:]) % 5)
     judge(cast.owner, campaign, lambda key: 5 if key == "i002" else 1 + int(key[1:]) % 5)
     assert send(cast.annotator, campaign, late.public, 5).extra
-    found, quality = watch_campaign(campaign).agreement[0], campaign_quality(campaign)
+    found, quality = watch_campaign(campaign).agreement[0], compute_quality(campaign)
     assert quality["n"] == 24
     last = quality["aspects"][0]["growth"][-1]
     assert [found[name] for name in ("alpha", "low", "high", "n")] == [
@@ -92,7 +92,7 @@ def test_agreement_of_comparisons_ignores_the_side(cast):
     """With overlap 2, each pair is shown on both sides; preferring the same output is agreement."""
     campaign = open_for(cast, "pairwise", overlap=2)
     for user in (cast.annotator, cast.researcher):
-        turn = next_assignment(user=user, campaign_id=campaign.pk)
+        turn = get_next_assignment(user=user, campaign_id=campaign.pk)
         shown = turn.shown
         while shown is not None:
             wanted = "sys-a" if shown.unit_id % 2 else "sys-b"
@@ -105,12 +105,12 @@ def test_agreement_of_comparisons_ignores_the_side(cast):
 
 def test_open_lapsed_and_extra(cast):
     campaign = open_for(cast, items=1, systems=("sys-a",))
-    mine = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    mine = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     Assignment.objects.update(lease_until=timezone.now() - timedelta(minutes=1))
     watched = watch_campaign(campaign)
     assert (watched.open, watched.lapsed) == (1, 1)
     return_expired_slots()
-    next_assignment(user=cast.researcher, campaign_id=campaign.pk)
+    get_next_assignment(user=cast.researcher, campaign_id=campaign.pk)
     send(cast.annotator, campaign, mine.public)
     watched = watch_campaign(campaign)
     assert (watched.open, watched.lapsed, watched.extra, watched.done) == (1, 0, 1, 0)
@@ -126,12 +126,12 @@ def test_failed_controls_by_annotator(cast):
 
 def test_lists_for_researchers(cast, django_assert_max_num_queries):
     campaign = open_for(cast, overlap=2)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     flag_assignment(user=cast.annotator, public=shown.public, reason="unclear")
     send(cast.annotator, campaign, shown.public)
     with django_assert_max_num_queries(3):
         units = list(list_unit_progress(campaign).order_by("pk"))
-        judgement = latest_judgements(campaign).get()
+        judgement = list_latest_judgements(campaign).get()
         flag = list_flags(campaign, resolved=False).get()
     assert sum(unit.answers for unit in units) == 1
     assert judgement.assignment.unit.output_a.system.name in {"sys-a", "sys-b"}

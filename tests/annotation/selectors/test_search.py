@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Item, Output, System, TextBlock
 from annotation.selectors.items import ItemFilter, find_items
-from annotation.selectors.search import item_page
+from annotation.selectors.search import get_item_page
 from annotation.services import texts
 from annotation.services.texts import forget_texts, prepare_search
 from annotation.services.undo import undo_upload
@@ -80,14 +80,14 @@ def every_page(project, wanted: ItemFilter, size: int) -> list[str]:
     """Keys in order; paging backwards gives the same pages."""
     pages, cursor = [], ""
     while True:
-        page = item_page(project, wanted, cursor=cursor, size=size)
+        page = get_item_page(project, wanted, cursor=cursor, size=size)
         pages.append([item.key for item in page.rows])
         if page.next is None:
             break
         cursor = page.next
     back = []
     while page.previous is not None:
-        page = item_page(project, wanted, cursor=page.previous, size=size)
+        page = get_item_page(project, wanted, cursor=page.previous, size=size)
         back.insert(0, [item.key for item in page.rows])
     assert back in (pages[:-1], [*pages[:-1], []])
     return [key for page in pages for key in page]
@@ -156,7 +156,7 @@ def test_search_needs_few_queries(cast):
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            item_page(cast.project, ItemFilter(q=query), size=50)
+            get_item_page(cast.project, ItemFilter(q=query), size=50)
         assert len(queries) <= 4
 
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import WritingAttempt
-from annotation.selectors.writing import my_writing, writing_plan
-from annotation.selectors.writing_watch import grown_sets, watch
+from annotation.selectors.writing import list_my_writing, make_writing_plan
+from annotation.selectors.writing_watch import list_grown_sets, watch
 from annotation.services.hooks import Candidate
 from annotation.services.writing_acts import finish_task
 from annotation.services.writing_candidates import remember_candidates
@@ -14,7 +14,7 @@ from evalapp.accounts.selectors import rater_names
 from evalapp.accounts.services import remove_member
 from evalapp.common.errors import NotAllowed, NotThere
 from tests.cast import join, person
-from tests.writing import draft_writing, fill_ports, open_desk, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -26,13 +26,13 @@ def fake(monkeypatch):
 
 def test_figures_shares_and_growth_match_manual_values(cast, fake):
     campaign = start_writing(cast, items=2)
-    desk = open_desk(cast.annotator, campaign)
-    candidate = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5)])[0]
-    send(cast.annotator, desk, "A good reply.", candidate=candidate, relevant=True, seconds=10)
-    send(cast.annotator, desk, "A plain one.", seconds=20)
-    send(cast.annotator, desk, "A good good one.", seconds=30)
-    finish_task(user=cast.annotator, public=desk.public)
-    send(cast.annotator, open_desk(cast.annotator, campaign), "My good one.", seconds=40)
+    view = open_task_view(cast.annotator, campaign)
+    candidate = remember_candidates(task=view.task, rows=[Candidate("A good reply.", "Question?", 0.5)])[0]
+    send(cast.annotator, view, "A good reply.", candidate=candidate, relevant=True, seconds=10)
+    send(cast.annotator, view, "A plain one.", seconds=20)
+    send(cast.annotator, view, "A good good one.", seconds=30)
+    finish_task(user=cast.annotator, public=view.public)
+    send(cast.annotator, open_task_view(cast.annotator, campaign), "My good one.", seconds=40)
     found = watch(user=cast.researcher, campaign=campaign)
     assert found.figures == {
         "people": 1, "items": 2, "items_done": 1, "open": 1, "references": 3, "attempts": 4,
@@ -50,12 +50,12 @@ def test_figures_shares_and_growth_match_manual_values(cast, fake):
 
 def test_former_members_keep_their_rater_names(cast, fake):
     campaign = start_writing(cast, items=1, options={"mode": "rounds"})
-    desk = open_desk(cast.annotator, campaign)
-    send(cast.annotator, desk, "A good one.", candidate=desk.candidate.public)
+    view = open_task_view(cast.annotator, campaign)
+    send(cast.annotator, view, "A good one.", candidate=view.candidate.public)
     remove_member(member=Membership.objects.get(project=cast.project, user=cast.annotator), actor=cast.owner)
     found = watch(user=cast.researcher, campaign=campaign)
     assert ([row.name for row in found.people], [*found.by_person]) == (["p-anna"], ["p-anna"])
-    assert [row.person for row in grown_sets(campaign=campaign)] == ["p-anna"]
+    assert [row.person for row in list_grown_sets(campaign=campaign)] == ["p-anna"]
     assert rater_names(campaign.project_id)[cast.annotator.pk] == "p-anna"
 
 
@@ -65,9 +65,9 @@ def test_arms_are_compared_over_shared_items(cast, fake):
     campaign = start_writing(cast, items=2, options={"arms": ["scores", "control"]})
     for user in (cast.annotator, other):
         for _ in range(2):
-            desk = open_desk(user, campaign)
-            send(user, desk, "A good one." if desk.task.arm == "scores" else "A bad one.")
-            finish_task(user=user, public=desk.public)
+            view = open_task_view(user, campaign)
+            send(user, view, "A good one." if view.task.arm == "scores" else "A bad one.")
+            finish_task(user=user, public=view.public)
     found = watch(user=cast.viewer, campaign=campaign)
     (row,) = found.comparisons
     assert (row.a, row.b, row.paired) == ("scores", "control", True)
@@ -79,9 +79,9 @@ def test_arms_are_compared_over_shared_items(cast, fake):
 def test_arms_by_item_are_compared_unpaired(cast, fake):
     campaign = start_writing(cast, items=4, options={"arms": ["scores", "control"], "assign": "item"})
     for _ in range(4):
-        desk = open_desk(cast.annotator, campaign)
-        send(cast.annotator, desk, "A good one." if desk.task.arm == "scores" else "A plain one.")
-        finish_task(user=cast.annotator, public=desk.public)
+        view = open_task_view(cast.annotator, campaign)
+        send(cast.annotator, view, "A good one." if view.task.arm == "scores" else "A plain one.")
+        finish_task(user=cast.annotator, public=view.public)
     (row,) = watch(user=cast.owner, campaign=campaign).comparisons
     assert (row.paired, row.difference.value, row.difference.n) == (False, 0.125, 4)
 
@@ -99,9 +99,9 @@ def test_nothing_written_yet(cast, fake):
 
 def test_texts_without_scores_are_counted_but_not_averaged(cast, fake):
     campaign = start_writing(cast)
-    desk = open_desk(cast.annotator, campaign)
+    view = open_task_view(cast.annotator, campaign)
     fake.down = True
-    send(cast.annotator, desk, "Unscored.", unscored=True)
+    send(cast.annotator, view, "Unscored.", unscored=True)
     found = watch(user=cast.owner, campaign=campaign)
     assert (found.people[0].unscored, found.by_arm) == (1, {})
     assert WritingAttempt.objects.get().improved is None
@@ -109,6 +109,6 @@ def test_texts_without_scores_are_counted_but_not_averaged(cast, fake):
 
 def test_my_campaigns_and_the_plan(cast, fake):
     campaign = start_writing(cast)
-    assert [row.goal for row in my_writing(user=cast.annotator)] == [2]
-    assert my_writing(user=cast.viewer) == []
-    assert writing_plan(campaign)["options"]["target"] == 10
+    assert [row.goal for row in list_my_writing(user=cast.annotator)] == [2]
+    assert list_my_writing(user=cast.viewer) == []
+    assert make_writing_plan(campaign)["options"]["target"] == 10

@@ -19,7 +19,7 @@ def main() -> None:
     django.setup()
     from django.db import connection
 
-    from annotation.services.judging import next_assignment, submit_answer
+    from annotation.services.judging import get_next_assignment, submit_answer
     from evalapp.accounts.models import User
 
     campaign, limit, names = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
@@ -31,7 +31,7 @@ def main() -> None:
 
     def judge(user: User) -> None:
         try:
-            shown = next_assignment(user=user, campaign_id=campaign).shown
+            shown = get_next_assignment(user=user, campaign_id=campaign).shown
             while shown is not None:
                 with lock:
                     handed.append((user.username, shown.unit_id))

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from annotation.models import Aspect, Campaign, Item, Output, Rating, Slot, System, Unit
-from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.campaigns import make_campaign_plan
 from annotation.selectors.run_results import campaign_gone
 from annotation.services import campaigns as services
 from annotation.services import judging_plans
@@ -165,9 +165,9 @@ def test_plan_is_returned_unchanged(project, cast):
         items={"sample": 3},
     )
     campaign = services.create_campaign(project=project, user=cast.researcher, plan=given)
-    found = campaign_plan(campaign)
+    found = make_campaign_plan(campaign)
     again = services.create_campaign(project=project, user=cast.researcher, plan={**found, "slug": "copy"})
-    assert {**campaign_plan(again), "slug": "mine"} == found
+    assert {**make_campaign_plan(again), "slug": "mine"} == found
     assert found["systems"] == ["sys-a", "sys-b"]
     assert found["practice"][0]["why"] == "Because."
 
@@ -295,7 +295,7 @@ def test_plan_states_a_scale_observed_from_ratings(cast):
     more = take_in(cast.project, {"ratings.csv": ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()})
     assert list_errors(more) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
     told = take_in(cast.project, {"dataset.json": {"aspects": [{"name": "natural", "min": 0, "max": 9}]}})
-    assert list_errors(told) == ["dataset.json: A campaign asks for “natural” from 1 to 5. Keep this range."]
+    assert list_errors(told) == ["dataset.json: A campaign uses “natural” with the scale 1 to 5. Keep this scale."]
 
 
 def test_stated_scale_stays_in_a_project_without_its_campaign(cast, tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Rating
-from annotation.selectors.filters import filter_signature, get_active_filter, get_filter
+from annotation.selectors.filters import get_active_filter, get_filter, make_filter_signature
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import AuditEvent
@@ -24,12 +24,12 @@ def test_filter_is_created_withdrawn_and_restored(rated):
     made = create_filter(project=rated.project, user=rated.owner, name="hasty", raters=["r1", "r0"], reason="2 s each")
     assert made.raters == ["r0", "r1"]
     assert made.is_active
-    assert filter_signature(made) == f"|filter:hasty@{made.digest}"
+    assert make_filter_signature(made) == f"|filter:hasty@{made.digest}"
     assert Rating.objects.filter(project=rated.project).count() == 18
-    withdraw_filter(found=made, user=rated.owner)
+    withdraw_filter(row=made, user=rated.owner)
     with pytest.raises(Conflict, match="was withdrawn on"):
         get_active_filter(rated.project, "hasty")
-    restore_filter(found=get_filter(rated.project, "hasty"), user=rated.owner)
+    restore_filter(row=get_filter(rated.project, "hasty"), user=rated.owner)
     assert get_active_filter(rated.project, "hasty").digest == made.digest
     verbs = AuditEvent.objects.filter(object="hasty").order_by("pk").values_list("verb", flat=True)
     assert list(verbs) == ["filter.created", "filter.withdrawn", "filter.restored"]
@@ -61,7 +61,7 @@ def test_errors_name_the_field(rated, given, field):
 
 def test_name_is_used_once_and_hidden_from_strangers(rated):
     create_filter(project=rated.project, user=None, name="x", raters=["r0"], reason="why")
-    with pytest.raises(Conflict, match="choose another name"):
+    with pytest.raises(Conflict, match="Choose another name"):
         create_filter(project=rated.project, user=None, name="x", raters=["r1"], reason="why")
-    with pytest.raises(NotThere, match="There are: x"):
+    with pytest.raises(NotThere, match="Existing filters: x"):
         get_filter(rated.project, "y")

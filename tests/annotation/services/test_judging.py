@@ -10,14 +10,14 @@ from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
 from annotation.services.campaigns import close_campaign, pause_campaign, resume_campaign, update_campaign
-from annotation.services.judging import CampaignNotOpen, next_assignment, return_expired_slots, submit_answer
+from annotation.services.judging import CampaignNotOpen, get_next_assignment, return_expired_slots, submit_answer
 from evalapp.accounts.models import ApiToken, Membership
 from evalapp.common.errors import BadInput, NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send
 
 
 def hand(user, campaign, **more):
-    return next_assignment(user=user, campaign_id=campaign.pk, **more)
+    return get_next_assignment(user=user, campaign_id=campaign.pk, **more)
 
 
 def judge_all(user, campaign):

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, ItemFlag, Slot
-from annotation.services.judging import next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment, return_expired_slots
 from annotation.services.judging_acts import StaleDraft, flag_assignment, resolve_flag, save_draft, skip_assignment
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send
@@ -19,7 +19,7 @@ def campaign(cast):
 
 @pytest.fixture
 def shown(cast, campaign):
-    return next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    return get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
 
 
 def save(cast, shown, version, **draft):
@@ -53,7 +53,7 @@ def test_saving_renews_the_lease(cast, campaign, shown):
 
 def test_draft_is_restored_when_the_page_opens_again(cast, campaign, shown):
     save(cast, shown, 0, answer={"likert-quality": 2})
-    again = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    again = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert (again.draft, again.draft_version) == ({"answer": {"likert-quality": 2}}, 1)
 
 
@@ -81,7 +81,7 @@ def test_no_assignment_or_answer_in_a_project_under_deletion(cast, campaign, sho
     cast.project.deleting_at = timezone.now()
     cast.project.save()
     for act in (
-        lambda: next_assignment(user=cast.annotator, campaign_id=campaign.pk, ahead=True),
+        lambda: get_next_assignment(user=cast.annotator, campaign_id=campaign.pk, ahead=True),
         lambda: save(cast, shown, 0, text="a"),
         lambda: send(cast.annotator, campaign, shown.public),
     ):
@@ -117,10 +117,10 @@ def test_skipped_unit_is_free_for_others_and_not_repeated(cast, campaign, shown)
     while turn.shown is not None:
         left.append(turn.shown.unit_id)
         send(cast.annotator, campaign, turn.shown.public)
-        turn = next_assignment(user=cast.annotator, campaign_id=campaign.pk)
+        turn = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk)
     assert shown.unit_id not in left
     assert len(left) == 7
-    other = next_assignment(user=cast.researcher, campaign_id=campaign.pk).shown
+    other = get_next_assignment(user=cast.researcher, campaign_id=campaign.pk).shown
     assert other.unit_id == shown.unit_id
 
 
@@ -132,7 +132,7 @@ def test_answered_unit_cannot_be_skipped(cast, campaign, shown):
 
 def test_skipping_can_be_forbidden(cast):
     campaign = open_for(cast, slug="strict", options={"allow_skip": False})
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     with pytest.raises(NotAllowed):
         skip_assignment(user=cast.annotator, public=shown.public)
 

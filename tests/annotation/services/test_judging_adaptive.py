@@ -13,7 +13,7 @@ from django.db import connection
 from annotation.models import Assignment, Campaign, Comparison, Slot, Unit
 from annotation.services import judging_adaptive
 from annotation.services.campaigns import update_campaign
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput
 from tests.annotation.services.judging_helpers import open_for, send
@@ -29,7 +29,7 @@ def open_adaptive(cast: Any, *, pairs: int | None = 12, overlap: int = 2, items:
 
 def judge(user: Any, campaign: Campaign, verdict: Any = None) -> int:
     """Answers everything available; returns the number of answers."""
-    shown, count = next_assignment(user=user, campaign_id=campaign.pk).shown, 0
+    shown, count = get_next_assignment(user=user, campaign_id=campaign.pk).shown, 0
     while shown is not None:
         count += 1
         shown = send(user, campaign, shown.public, verdict(shown) if verdict else None, then="next").next
@@ -41,7 +41,7 @@ def test_exactly_the_planned_units_with_their_overlap(cast):
     assert (campaign.unit_count, Slot.objects.filter(state="pool").count()) == (12, 60 * 2)
     assert judge(cast.annotator, campaign) == 12
     assert judge(cast.owner, campaign) == 12
-    assert next_assignment(user=cast.researcher, campaign_id=campaign.pk).why == "empty"
+    assert get_next_assignment(user=cast.researcher, campaign_id=campaign.pk).why == "empty"
     per_unit = Counter(Assignment.objects.values_list("unit_id", flat=True))
     assert set(per_unit.values()) == {2}
     campaign.refresh_from_db()
@@ -114,7 +114,7 @@ def test_cannot_be_enabled_later_or_for_ratings(cast):
         update_campaign(campaign=plain, user=cast.researcher, changes={"options": {"adaptive": True}})
     with pytest.raises(BadInput, match="Only a comparison"):
         open_for(cast, "likert", options={"adaptive": True}, slug="likert-2")
-    with pytest.raises(BadInput, match=r"share from 0\.05 to 1"):
+    with pytest.raises(BadInput, match=r"number from 0\.05 to 1"):
         open_adaptive(cast, adaptive_floor=0)
 
 
@@ -135,17 +135,17 @@ def test_fast_annotator_starts_further_units_and_all_are_finished(cast, monkeypa
 
 def test_expired_lease_passes_the_unit_on(cast):
     campaign = open_adaptive(cast, pairs=1, overlap=1)
-    held = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
-    assert next_assignment(user=cast.owner, campaign_id=campaign.pk).shown is None
+    held = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    assert get_next_assignment(user=cast.owner, campaign_id=campaign.pk).shown is None
     Assignment.objects.update(lease_until="2020-01-01T00:00:00+00:00")
-    assert next_assignment(user=cast.owner, campaign_id=campaign.pk).shown.unit_id == held.unit_id
+    assert get_next_assignment(user=cast.owner, campaign_id=campaign.pk).shown.unit_id == held.unit_id
     campaign.refresh_from_db()
     assert campaign.begun_count == 1
 
 
 def test_revised_answer_counts_once_also_in_a_new_process(cast):
     campaign = open_adaptive(cast, pairs=3, overlap=1)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     send(cast.annotator, campaign, shown.public, "a", then="next")
     send(cast.annotator, campaign, shown.public, "tie", replaces=1)
     judge(cast.annotator, campaign)

@@ -10,7 +10,7 @@ from django.utils import timezone
 from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
 from annotation.services import judging
 from annotation.services.campaigns import close_campaign
-from annotation.services.judging import next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment, return_expired_slots
 from annotation.services.judging_acts import skip_assignment
 from annotation.services.judging_later import StaleAnswer, SubmissionConflict
 from evalapp.common.errors import NotAllowed
@@ -18,7 +18,7 @@ from tests.annotation.services.judging_helpers import open_for, send
 
 
 def hand(user, campaign):
-    return next_assignment(user=user, campaign_id=campaign.pk).shown
+    return get_next_assignment(user=user, campaign_id=campaign.pk).shown
 
 
 def expire(public):

@@ -19,7 +19,7 @@ from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from annotation.models import Assignment, Judgement, Rating, Slot
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_rows import parse_moment, run_batch
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
@@ -133,7 +133,7 @@ def test_processes_share_claims_on_sqlite(tmp_path, migrated_file, django_db_blo
 @pytest.mark.promise("overlap")
 def test_database_allows_one_holder_per_slot(cast):
     campaign = open_for(cast)
-    mine = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    mine = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     row = Assignment.objects.get(public=mine.public)
     other = campaign.units.exclude(pk=row.unit_id).first()
     common = {"campaign": campaign, "annotator": cast.researcher, "order_number": 1, "opened_at": timezone.now(),
@@ -166,7 +166,7 @@ def test_nothing_is_prepared_behind_a_pooler(postgres_db, settings, pooler):
     settings.DATABASE_POOLER = pooler
     cast = make_cast()
     campaign = open_for(cast)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     done = submit_answer(
         user=cast.annotator, public=shown.public, submission=uuid4(), answer={"likert-quality": 4}, then="next"
     )

@@ -28,10 +28,10 @@ from annotation.services import writing_plans
 from annotation.services.campaigns import open_campaign, pause_campaign, update_campaign
 from annotation.services.writing_acts import finish_task
 from annotation.services.writing_answers import Outcome, TaskClosed
-from annotation.services.writing_later import next_confirmation, withdraw_reference
+from annotation.services.writing_later import get_next_confirmation, withdraw_reference
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
-from tests.writing import draft_writing, fill_ports, open_desk, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_task_view, send, start_writing
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
@@ -71,12 +71,12 @@ def test_writing_at_the_same_moment(postgres_db: str, monkeypatch: pytest.Monkey
     campaign = start_writing(cast, items=1, options={"target": 8})
 
     # All start at the same time: each gets a distinct number.
-    desks = at_once([lambda user=user: open_desk(user, campaign) for user in people])
+    views = at_once([lambda user=user: open_task_view(user, campaign) for user in people])
     assert sorted(WritingMember.objects.values_list("number", flat=True)) == list(range(6))
 
     # All add at the same time: no text is overwritten, and each score refers to the set at that moment.
-    calls = [lambda user=user, desk=desk: send(user, desk, f"Good and good by {user}.".lower())
-             for user, desk in zip(people, desks, strict=True)]  # fmt: skip
+    calls = [lambda user=user, view=view: send(user, view, f"Good and good by {user}.".lower())
+             for user, view in zip(people, views, strict=True)]  # fmt: skip
     outcomes = at_once(calls)
     assert [row.decision for row in outcomes if isinstance(row, Outcome)] == ["accept"] * 6
     rows = list(Reference.objects.filter(set=campaign.target_set).order_by("position"))
@@ -85,8 +85,8 @@ def test_writing_at_the_same_moment(postgres_db: str, monkeypatch: pytest.Monkey
     assert scores == [0.125 * place for place in range(6)]
 
     # One place is left: it is given once, the others keep their text as a draft.
-    calls = [lambda user=user, desk=desk: send(user, desk, f"Another good one by {user}.")
-             for user, desk in zip(people, desks, strict=True)]  # fmt: skip
+    calls = [lambda user=user, view=view: send(user, view, f"Another good one by {user}.")
+             for user, view in zip(people, views, strict=True)]  # fmt: skip
     outcomes = at_once(calls)
     assert sum(isinstance(row, Outcome) and row.decision == "accept" for row in outcomes) == 1
     assert sum(isinstance(row, TaskClosed) for row in outcomes) == 5
@@ -102,14 +102,14 @@ def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.Mon
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2, options={"target": 3})
-    desks = at_once([lambda: open_desk(cast.annotator, campaign)] * 4)
-    assert len({desk.public for desk in desks}) == 1
+    views = at_once([lambda: open_task_view(cast.annotator, campaign)] * 4)
+    assert len({view.public for view in views}) == 1
     submission = uuid4()
-    outcomes = at_once([lambda: send(cast.annotator, desks[0], "A good one.", submission=submission)] * 4)
+    outcomes = at_once([lambda: send(cast.annotator, views[0], "A good one.", submission=submission)] * 4)
     assert [row.decision for row in outcomes] == ["accept"] * 4
     assert sorted(row.repeated for row in outcomes) == [False, True, True, True]
     assert (WrittenReference.objects.count(), WritingAttempt.objects.count()) == (1, 1)
-    assert next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""
+    assert get_next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""
 
 
 def test_candidate_with_an_unstorable_name_is_rejected(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_candidate_with_an_unstorable_name_is_rejected(postgres_db: str, monkeyp
     campaign = start_writing(cast, items=1)
     client = Client()
     client.force_login(cast.annotator)
-    address = reverse("annotation:write-one", args=[campaign.pk, open_desk(cast.annotator, campaign).public])
+    address = reverse("annotation:write-one", args=[campaign.pk, open_task_view(cast.annotator, campaign).public])
     assert client.get(f"{address}?use=%00").status_code == 200
 
 
@@ -152,13 +152,13 @@ def test_joining_while_a_campaign_opens_uses_its_set(postgres_db: str, monkeypat
     begin = writing_plans.begin_set
 
     def begin_slowly(*arguments: Any, **named: Any) -> ReferenceSet:
-        threads.append(aside(lambda: open_desk(cast.annotator, campaign), found))
+        threads.append(aside(lambda: open_task_view(cast.annotator, campaign), found))
         return begin(*arguments, **named)
 
     monkeypatch.setattr(writing_plans, "begin_set", begin_slowly)
     campaign = open_campaign(user=cast.researcher, campaign=campaign)
     threads[0].join()
-    assert [desk.member.set for desk in found] == [campaign.target_set]
+    assert [view.member.set for view in found] == [campaign.target_set]
     assert sorted(ReferenceSet.objects.values_list("name", flat=True)) == ["more-replies", "original"]
 
 
@@ -170,7 +170,7 @@ def test_two_concurrent_draft_changes_are_both_stored(postgres_db: str, monkeypa
     found: list[Any] = []
     threads: list[threading.Thread] = []
     first = threading.current_thread()
-    read = writing_plans.writing_plan
+    read = writing_plans.make_writing_plan
 
     def change(**changes: Any) -> Any:
         return update_campaign(user=cast.researcher, campaign=campaign, changes=changes)
@@ -180,7 +180,7 @@ def test_two_concurrent_draft_changes_are_both_stored(postgres_db: str, monkeypa
             threads.append(aside(lambda: change(name="Another name"), found))
         return read(row)
 
-    monkeypatch.setattr(writing_plans, "writing_plan", read_slowly)
+    monkeypatch.setattr(writing_plans, "make_writing_plan", read_slowly)
     change(start_set="other")
     threads[0].join()
     campaign = WritingCampaign.objects.select_related("start_set").get(pk=campaign.pk)
@@ -191,14 +191,14 @@ def test_request_waiting_for_another_tab_sees_the_pause(postgres_db: str, monkey
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2)
-    finish_task(user=cast.annotator, public=open_desk(cast.annotator, campaign).public)
+    finish_task(user=cast.annotator, public=open_task_view(cast.annotator, campaign).public)
     found: list[Any] = []
     with transaction.atomic():
         WritingMember.objects.select_for_update(no_key=True).get()
-        waiting = aside(lambda: open_desk(cast.annotator, campaign), found)
+        waiting = aside(lambda: open_task_view(cast.annotator, campaign), found)
         pause_campaign(user=cast.researcher, campaign=campaign)
     waiting.join()
-    assert [desk.why for desk in found] == ["paused"]
+    assert [view.why for view in found] == ["paused"]
     assert WritingTask.objects.count() == 1
 
 
@@ -208,12 +208,12 @@ def test_next_item_does_not_wait_for_one_being_taken_back(postgres_db: str, monk
     fill_ports(monkeypatch)
     cast = make_cast()
     campaign = start_writing(cast, items=2, options={"target": 2})
-    first = open_desk(cast.annotator, campaign)
-    assert send(cast.annotator, first, "A good one.").desk.state == "done"
+    first = open_task_view(cast.annotator, campaign)
+    assert send(cast.annotator, first, "A good one.").view.state == "done"
     withdraw_reference(user=cast.owner, reference_id=WrittenReference.objects.get().pk)
     found: list[Any] = []
     with transaction.atomic():
         WritingTask.objects.select_for_update().get()
-        thread = aside(lambda: open_desk(cast.annotator, campaign), found)
+        thread = aside(lambda: open_task_view(cast.annotator, campaign), found)
         thread.join(5)
-        assert [desk.public for desk in found] not in ([], [first.public])
+        assert [view.public for view in found] not in ([], [first.public])

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
-from annotation.selectors.campaigns_quality import campaign_quality
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.selectors.campaigns_quality import compute_quality
+from annotation.services.judging import get_next_assignment, submit_answer
 from tests.annotation.services.judging_helpers import open_for
 from tests.judging import make_draft
 from tests.pages import read_page
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 
 def judge(user, campaign, verdict):
-    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
     while shown is not None:
         answer = {f"{campaign.kind}-quality": verdict(shown)}
         sent = submit_answer(
@@ -40,7 +40,7 @@ def test_ratings(cast, client):
     assert "Agreement over time" in text
     assert "of work so far" in text
     assert "p-anna" in text
-    found = campaign_quality(campaign)
+    found = compute_quality(campaign)
     assert found["n"] == 64
     assert found["aspects"][0]["growth"][-1]["value"] == pytest.approx(1.0)
     assert found["cost"]["seconds"] == pytest.approx(64 * 8.0)
@@ -70,7 +70,7 @@ def test_permissions_and_drafts(cast, client):
 
 def test_judgement_updates_the_figures(cast):
     campaign = open_for(cast, items=4)
-    assert campaign_quality(campaign)["n"] == 0
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    assert compute_quality(campaign)["n"] == 0
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer={"likert-quality": 3})
-    assert campaign_quality(campaign)["n"] == 1
+    assert compute_quality(campaign)["n"] == 1

@@ -10,11 +10,11 @@ from django.test import Client
 from django.utils import timezone
 
 from annotation.models import Campaign, ItemFlag, Judgement, Unit
-from annotation.selectors.campaigns import campaign_plan
+from annotation.selectors.campaigns import make_campaign_plan
 from annotation.services.campaigns import open_campaign
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
-from annotation.views.campaign_overview import campaign_step, campaigns_section
+from annotation.views.campaign_overview import make_campaign_step, render_campaigns_section
 from evalapp.accounts.models import Invitation, Membership
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
@@ -72,7 +72,7 @@ def typed(**changes: Any) -> dict[str, Any]:
 def answer(user: Any, campaign: Campaign, **values: Any) -> None:
     from uuid import uuid4
 
-    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
     assert shown is not None
     submit_answer(user=user, public=shown.public, submission=uuid4(), answer=values, seconds=12.0)
 
@@ -128,7 +128,7 @@ def test_creates_a_draft_by_form(cast: Cast, rita: Client) -> None:
     text = read(rita.post(f"{BASE}new/", typed(), follow=True))
     campaign = Campaign.objects.get()
     assert campaign.state == "draft"
-    plan = campaign_plan(campaign)
+    plan = make_campaign_plan(campaign)
     assert plan["slug"] == "naturalness-of-replies"
     assert plan["aspects"] == [
         {"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6, "step": 1,
@@ -338,7 +338,7 @@ def test_watch_page_shows_progress(cast: Cast, rita: Client) -> None:
     for user in (cast.annotator, cast.owner):
         for value in (2, 5, 6):
             answer(user, campaign, naturalness=value)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="half a word")
     text = read(rita.get(f"{BASE}{campaign.pk}/"))
     assert "6 of 12 judgements" in text
@@ -364,7 +364,7 @@ def test_only_owners_see_annotator_names_on_the_watch_page(cast: Cast, rita: Cli
 
 def test_agreement_without_answers_is_a_dash_with_a_reason(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
-    next_assignment(user=cast.annotator, campaign_id=campaign.pk)
+    get_next_assignment(user=cast.annotator, campaign_id=campaign.pk)
     assert "no answers yet" in read(rita.get(f"{BASE}{campaign.pk}/"))
 
 
@@ -398,7 +398,7 @@ def test_lists_of_judgements_and_texts(cast: Cast, rita: Client) -> None:
 
 def test_flag_is_resolved(cast: Cast, rita: Client) -> None:
     campaign = open_rating(cast)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken")
     flag = ItemFlag.objects.get()
     text = read(rita.post(f"{BASE}{campaign.pk}/flags/{flag.pk}/resolve/", follow=True))
@@ -476,7 +476,7 @@ def test_campaign_pages_need_few_queries(
     for user in (cast.annotator, cast.owner, cast.researcher):
         for _ in range(6):
             answer(user, campaign, naturalness=3)
-        shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+        shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
         flag_assignment(user=user, public=shown.public, reason="broken")
     with django_assert_max_num_queries(15):
         read(rita.get(f"{BASE}{campaign.pk}/{tail}"))
@@ -496,8 +496,8 @@ def test_overview_needs_three_queries(cast: Cast, rf: Any, django_assert_max_num
     request.user = cast.researcher
     cast.project.role = "researcher"
     with django_assert_max_num_queries(3):
-        assert "Replies" in campaigns_section(request, cast.project)
-        assert campaign_step(request, cast.project).done
+        assert "Replies" in render_campaigns_section(request, cast.project)
+        assert make_campaign_step(request, cast.project).done
 
 
 def test_empty_lists_show_the_command_for_this_project(client, cast):

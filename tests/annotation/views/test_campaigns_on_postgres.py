@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Campaign
 from annotation.services import campaigns, judging_plans
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, skip_assignment
 from evalapp.accounts.models import User
 from tests.cast import make_cast
@@ -57,7 +57,7 @@ def read(client: Client, path: str) -> str:
 
 
 def answer(user: User, campaign: Campaign, **values: object) -> None:
-    shown = next_assignment(user=user, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=user, campaign_id=campaign.pk).shown
     assert shown is not None
     submit_answer(user=user, public=shown.public, submission=uuid4(), answer=values, seconds=12.0)
 
@@ -72,11 +72,11 @@ def test_watching_on_postgres(postgres_db: str) -> None:
     for user in (cast.annotator, cast.owner):
         for value in (2, 5, 6):
             answer(user, campaign, naturalness=value)
-    shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="half a word")
     skip_assignment(user=cast.annotator, public=shown.public, reason="It is empty.")
-    next_assignment(user=cast.owner, campaign_id=campaign.pk)
+    get_next_assignment(user=cast.owner, campaign_id=campaign.pk)
     Assignment.objects.filter(state="open").update(lease_until=timezone.now() - timedelta(minutes=1))
     text = read(rita, base)
     assert "6 of 12 judgements" in text

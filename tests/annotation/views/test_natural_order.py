@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from annotation.models import System
-from annotation.selectors.data import list_systems, system_names
+from annotation.selectors.data import list_system_names, list_systems
 from evalapp.common.pagination import page_of_list
 from tests.taking import take_in
 
@@ -30,7 +30,7 @@ def test_list_pages_link_forward_and_back():
 def test_pages_use_natural_order(cast, client):
     outputs = [{"item": "i1", "system": name, "text": "t"} for name in random.Random(5).sample(NAMES, len(NAMES))]
     assert take_in(cast.project, {"items.jsonl": [{"id": "i1"}], "outputs.jsonl": outputs}).state == "done"
-    assert [system.name for system in list_systems(cast.project)] == system_names(cast.project) == NAMES
+    assert [system.name for system in list_systems(cast.project)] == list_system_names(cast.project) == NAMES
     client.force_login(cast.owner)
     page = client.get(reverse("annotation:system-list", args=["alpha"]))
     assert [system.name for system in page.context["page"].rows] == NAMES

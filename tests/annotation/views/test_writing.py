@@ -16,7 +16,7 @@ from annotation.services.own_data import own_parts, withdraw_texts
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.pages import read_page, squeeze
-from tests.writing import FakePorts, fill_ports, open_desk, send, start_constraint, start_writing
+from tests.writing import FakePorts, fill_ports, open_task_view, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 SCORE = re.compile(r"score|reliab|0\.\d\d\d", re.IGNORECASE)
@@ -53,7 +53,7 @@ def test_improving_text_is_added_by_a_plain_form(anna: Client, cast: Cast, fake:
     html = read_page(page)
     assert "Hello number 0?" in html
     assert "Answer 0 to i000." in html
-    public = page.context["desk"].public
+    public = page.context["view"].public
     answer = anna.post(at(campaign, public), form("A good reply."))
     html = read_page(answer)
     assert "Added. Reliability 0.000 → 0.125." in html
@@ -63,7 +63,7 @@ def test_improving_text_is_added_by_a_plain_form(anna: Client, cast: Cast, fake:
 
 def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=2, references=1, options={"target": 2})
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     anna.post(at(campaign, public), form("A good reply."))
     page = anna.get(at(campaign))  # the next item
     html = read_page(page)
@@ -81,7 +81,7 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     assert 'data-state="write"' in answer.json()["html"]
     answer = anna.post(at(campaign, public), form("A good reply, said again."))
     last = anna.get(at(campaign)).context["last"]
-    other = anna.get(at(campaign)).context["desk"].public
+    other = anna.get(at(campaign)).context["view"].public
     post_json(anna, at(campaign, other, "draft"), {"draft": {"text": "Begun"}, "version": 0})
     refused = post_json(anna, at(campaign, public, "back"), {"reference": last.reference})
     assert (refused.status_code, refused.json()["type"].split("#")[1]) == (409, "not-last")
@@ -92,7 +92,7 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
 
 def test_text_without_gain_returns_to_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     html = read_page(anna.post(at(campaign, public), form("A plain reply.")))
     assert "does not make the set more reliable. Edit it. 2 attempts left." in html
     assert re.search(r"<textarea[^>]*>A plain reply\.</textarea>", html)
@@ -101,7 +101,7 @@ def test_text_without_gain_returns_to_the_editor(anna: Client, cast: Cast, fake:
 
 def test_error_keeps_the_input(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     answer = anna.post(at(campaign, public), form("Answer 0 to i000."))
     assert answer.status_code == 422
     html = read_page(answer)
@@ -111,7 +111,7 @@ def test_error_keeps_the_input(anna: Client, cast: Cast, fake: FakePorts) -> Non
 
 def test_without_a_score_the_text_waits_and_can_be_added(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     fake.down = True
     answer = post_json(anna, at(campaign, public), form("A good reply.")).json()
     assert (answer["decision"], answer["offer_unscored"]) == ("wait", True)
@@ -126,15 +126,15 @@ def test_without_a_score_the_text_waits_and_can_be_added(anna: Client, cast: Cas
 def test_other_arms_never_show_a_score(anna: Client, cast: Cast, fake: FakePorts, arm: str) -> None:
     campaign = start_writing(cast, items=1, options={"arms": [arm]})
     page = anna.get(at(campaign))
-    desk = page.context["desk"]
+    view = page.context["view"]
     seen = [read_page(page)]
     from annotation.services.writing_candidates import remember_candidates
     from tests.writing import Candidate
 
-    one = remember_candidates(task=desk.task, rows=[Candidate("A good reply.", "Question?", 0.5, {})])[0]
-    answer = post_json(anna, at(campaign, desk.public), form("A good reply.", candidate=one)).json()
+    one = remember_candidates(task=view.task, rows=[Candidate("A good reply.", "Question?", 0.5, {})])[0]
+    answer = post_json(anna, at(campaign, view.public), form("A good reply.", candidate=one)).json()
     assert (answer["decision"], answer["score_before"], answer["score_after"]) == ("accept", None, None)
-    seen += [answer["html"], answer["message"], read_page(anna.get(at(campaign, desk.public)))]
+    seen += [answer["html"], answer["message"], read_page(anna.get(at(campaign, view.public)))]
     assert WritingAttempt.objects.get().score_after == 0.125  # the server computes it nevertheless
     for html in seen:
         assert not SCORE.search(re.sub(r"<head>.*?</head>|data-[a-z-]+=\"[^\"]*\"", "", html, flags=re.DOTALL))
@@ -143,7 +143,7 @@ def test_other_arms_never_show_a_score(anna: Client, cast: Cast, fake: FakePorts
 
 def test_repeated_submission_is_one_reference(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     body = form("A good reply.")
     first, again = (post_json(anna, at(campaign, public), body).json() for _ in range(2))
     assert first["decision"] == again["decision"] == "accept"
@@ -153,14 +153,14 @@ def test_repeated_submission_is_one_reference(anna: Client, cast: Cast, fake: Fa
 @pytest.mark.parametrize(("seconds", "status"), [(float("nan"), 400), (10**400, 200), (12.5, 200)])
 def test_invalid_seconds_break_nothing(anna: Client, cast: Cast, fake: FakePorts, seconds: Any, status: int) -> None:
     campaign = start_writing(cast, items=1)
-    url = at(campaign, open_desk(cast.annotator, campaign).public)
+    url = at(campaign, open_task_view(cast.annotator, campaign).public)
     assert post_json(anna, url, form("A good reply.", seconds=seconds)).status_code == status
     assert WritingMember.objects.get().seconds == (12.5 if seconds == 12.5 else 0)
 
 
 def test_draft_is_versioned_and_restored(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     url = at(campaign, public, "draft")
     assert post_json(anna, url, {"version": 0, "draft": {"text": "Half a"}}).json() == {"draft_version": 1}
     stale = post_json(anna, url, {"version": 0, "draft": {"text": "other"}})
@@ -172,12 +172,12 @@ def test_draft_is_versioned_and_restored(anna: Client, cast: Cast, fake: FakePor
 def test_additions_of_others_appear_and_polling_returns_only_changes(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     page = anna.get(at(campaign))
-    url, stamp = at(campaign, page.context["desk"].public), page.context["stamp"]
+    url, stamp = at(campaign, page.context["view"].public), page.context["stamp"]
     part = {"part": "references", "stamp": stamp}
     assert anna.get(url, part).status_code == 204
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    send(otto, open_desk(otto, campaign), "Another good reply.")
+    send(otto, open_task_view(otto, campaign), "Another good reply.")
     html = read_page(anna.get(url, part))
     assert "Another good reply." in html
     assert "by another annotator" in html
@@ -186,9 +186,9 @@ def test_additions_of_others_appear_and_polling_returns_only_changes(anna: Clien
 
 def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=2)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     assert anna.post(at(campaign, public, "done"), form("")).url == at(campaign)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     assert "Skip this item?" in read_page(anna.get(at(campaign, public, "skip")))
     anna.post(at(campaign, public, "skip"), {"reason": "unclear"})
     assert WritingTask.objects.get(public=public).skip_reason == "unclear"
@@ -199,7 +199,7 @@ def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fak
     from annotation.services.campaigns import close_campaign
 
     campaign = start_writing(cast, items=1)
-    public = anna.get(at(campaign)).context["desk"].public
+    public = anna.get(at(campaign)).context["view"].public
     close_campaign(user=cast.researcher, campaign=campaign)
     answer = post_json(anna, at(campaign, public), form("A good reply."))
     assert (answer.status_code, answer.headers["Content-Type"]) == (409, "application/problem+json")
@@ -209,7 +209,7 @@ def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fak
 
 def test_candidates_without_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    url = at(campaign, anna.get(at(campaign)).context["desk"].public)
+    url = at(campaign, anna.get(at(campaign)).context["view"].public)
     html = read_page(anna.get(url, {"candidates": "1"}))
     use = re.search(r'\?use=(\w+)">use', html)
     assert use is not None
@@ -225,7 +225,7 @@ def test_candidates_without_script(anna: Client, cast: Cast, fake: FakePorts) ->
 def test_rounds_show_one_candidate_at_a_time(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "target": 5})
     page = anna.get(at(campaign))
-    html, public = read_page(page), page.context["desk"].public
+    html, public = read_page(page), page.context["view"].public
     assert "Candidate 1 of 3" in html
     assert 'id="candidates"' not in html
     first = page.context["hand"]["candidate"]
@@ -240,8 +240,8 @@ def test_in_rounds_people_wait_for_each_other(anna: Client, cast: Cast, fake: Fa
     page = anna.get(at(campaign))
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    other = open_desk(otto, campaign)
-    public, first = page.context["desk"].public, page.context["hand"]["candidate"]
+    other = open_task_view(otto, campaign)
+    public, first = page.context["view"].public, page.context["hand"]["candidate"]
     answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
     assert 'data-state="wait"' in answer["html"]
     assert "1 member of your group is still in the last round." in squeeze(answer["html"])
@@ -259,7 +259,7 @@ def test_others_compare_a_text_with_the_original(client: Client, cast: Cast, fak
     campaign = start_constraint(cast, "better-than-original", items=2, instruction="Write a better ending.")
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
-    send(otto, open_desk(otto, campaign), "A much better reply.")
+    send(otto, open_task_view(otto, campaign), "A much better reply.")
     client.force_login(cast.annotator)
     page = read_page(client.get(at(campaign)))
     assert "Write a better ending." in page
@@ -280,16 +280,16 @@ def test_page_needs_the_same_queries_with_many_references(
     anna: Client, cast: Cast, fake: FakePorts, django_assert_max_num_queries: Any
 ) -> None:
     campaign = start_writing(cast, items=1, options={"target": 40})
-    desk = open_desk(cast.annotator, campaign)
+    view = open_task_view(cast.annotator, campaign)
     for number in range(6):
-        send(cast.annotator, desk, f"A good reply, number {number}.")
+        send(cast.annotator, view, f"A good reply, number {number}.")
     with django_assert_max_num_queries(18):
         assert anna.get(at(campaign)).status_code == 200
 
 
 def test_strangers_and_viewers_are_refused(client: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = open_desk(cast.annotator, campaign).public
+    public = open_task_view(cast.annotator, campaign).public
     for user, status in ((cast.stranger, 404), (cast.viewer, 403)):
         client.force_login(user)
         assert client.get(at(campaign)).status_code == status
@@ -302,7 +302,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     html = read_page(anna.get(reverse("annotation:my-work")))
     assert at(campaign) in html
     assert "0 of 2" in html
-    open_desk(cast.annotator, campaign)
+    open_task_view(cast.annotator, campaign)
     WritingMember.objects.update(done=1, seconds=30.0)
     html = read_page(anna.get(reverse("annotation:my-work")))
     assert "30 s per item on average · about 30 s left" in html
@@ -312,7 +312,7 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
 
 def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
-    public = open_desk(cast.annotator, campaign).public
+    public = open_task_view(cast.annotator, campaign).public
     page = read_page(anna.get(at(campaign, public)))
     assert f'href="{at(campaign, public, "flag")}" data-key="f"' in page
     assert "What is wrong with this item?" in read_page(anna.get(at(campaign, public, "flag")))
@@ -348,7 +348,7 @@ def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast:
 @pytest.mark.parametrize("name", ["one", "draft", "drop", "back"])
 def test_script_learns_that_nobody_is_signed_in(client: Client, cast: Cast, fake: FakePorts, name: str) -> None:
     campaign = start_writing(cast, items=1)
-    url = at(campaign, open_desk(cast.annotator, campaign).public, name)
+    url = at(campaign, open_task_view(cast.annotator, campaign).public, name)
     # fetch follows a redirect to the sign-in page and takes its 200 for success: the text would be lost
     answer = post_json(client, url, form("A good reply.", version=0, draft={"text": "A"}))
     assert answer.status_code == 401

@@ -23,7 +23,7 @@ from tests.writing import (
     FakePorts,
     draft_writing,
     fill_ports,
-    open_desk,
+    open_task_view,
     replace_hooks,
     send,
     start_writing,
@@ -154,10 +154,10 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
     otto = person("otto")
     join(cast.project, otto, Role.ANNOTATOR)
     for user in (cast.annotator, otto):
-        desk = open_desk(user, campaign)
+        view = open_task_view(user, campaign)
         for number in range(2):
-            send(user, desk, f"A good reply number {number} by {user.username}.")
-    skip_task(user=otto, public=desk.public, reason="I do not understand it.")
+            send(user, view, f"A good reply number {number} by {user.username}.")
+    skip_task(user=otto, public=view.public, reason="I do not understand it.")
     html = read_page(rita.get(at(cast, "", campaign.pk)))
     assert "I do not understand it." in html
     assert html.count('class="curve rounds"') == 2
@@ -172,9 +172,9 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
 
 def test_references_are_listed_withdrawn_and_restored(rita: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1, options={"target": 5})
-    desk = open_desk(cast.annotator, campaign)
-    send(cast.annotator, desk, "A plain reply.")
-    send(cast.annotator, desk, "A good reply.")
+    view = open_task_view(cast.annotator, campaign)
+    send(cast.annotator, view, "A plain reply.")
+    send(cast.annotator, view, "A good reply.")
     written = WrittenReference.objects.get()
     html = read_page(rita.get(at(cast, "references", campaign.pk)))
     assert "A good reply." in html

@@ -389,16 +389,16 @@ def test_campaign_from_plan_to_judgements(connect, cast, filled):
     assert draft.update(name="How good").name == "How good"
     campaign = draft.open()
     assert (campaign.state, campaign.unit_count) == ("open", 3)
-    desk = connect(cast.annotator, "annotate").judge(campaign.id)
-    first = desk.next()
-    assert desk.next().id == first.id
+    view = connect(cast.annotator, "annotate").judge(campaign.id)
+    first = view.next()
+    assert view.next().id == first.id
     name = uuid.uuid4()
     assert first.save_draft({"quality": 2}) > 0
     first.submit({"quality": 4}, submission=name, seconds=3.5)
     assert first.submit({"quality": 4}, submission=name)["version"] == 1
     with pytest.raises(BadRequest):
-        desk.next().submit({"quality": 40})
-    for number, assignment in enumerate(desk.assignments()):
+        view.next().submit({"quality": 40})
+    for number, assignment in enumerate(view.assignments()):
         if number:
             assignment.submit({"quality": 5})
         else:

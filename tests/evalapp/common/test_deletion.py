@@ -11,7 +11,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from annotation.models import Item, Rating, TextBlock, Upload
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.texts import prepare_search
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
@@ -39,7 +39,7 @@ def fill(cast, project) -> None:
 def judge(cast) -> None:
     for kind in ("likert", "pairwise"):
         campaign = open_for(cast, kind)
-        turn = next_assignment(user=cast.annotator, campaign_id=campaign.pk)
+        turn = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk)
         assert turn.shown is not None
         flag_assignment(user=cast.annotator, public=turn.shown.public, reason="other", text="odd")
         send(cast.annotator, campaign, turn.shown.public)

@@ -18,7 +18,7 @@ import pytest
 from retrieval.index import IndexUnavailable, build, elastic_layout, open_index
 from retrieval.index.elastic_search import CLAUSES
 from retrieval.index.elastic_server import Access, connect, health
-from retrieval.index.elastic_writer import Row, append, delete_rows, drop, rebuild, state
+from retrieval.index.elastic_writer import Row, append, drop, rebuild, state
 
 STRANGE = [
     ("我喜歡你的貓", "我也是"),
@@ -165,7 +165,7 @@ def test_characters(tmp_path, where):
 FEW = [(f"word number {n}", f"answer {n}", None) for n in range(50)]
 
 
-def test_rows_are_added_replaced_and_removed(where):
+def test_rows_are_added_and_replaced(where):
     place = where("changed")
     made = load(place, FEW)
     index = open_index(place)
@@ -175,11 +175,9 @@ def test_rows_are_added_replaced_and_removed(where):
     assert append(place, more, version="second").count == 2
     assert append(place, more, version="second").count == 2  # repeating changes nothing
     assert [(hit.row, hit.meta) for hit in index.search("brand new")] == [(50, {"licence": "MIT"}), (3, None)]
-    delete_rows(place, [50, 49, 1000], version="third")
-    assert [hit.row for hit in index.search("brand new")] == [3]
-    assert (state(place).count, state(place).version) == (49, "third")
+    assert (state(place).count, state(place).version) == (51, "second")
     index.refresh()
-    assert (index.count, index.version) == (49, "third")
+    assert (index.count, index.version) == (51, "second")
 
 
 def test_index_of_another_unicode_version_reports_it_until_rebuilt(where, monkeypatch):
@@ -301,7 +299,7 @@ def test_nothing_answers():
 
 @pytest.mark.parametrize("where", ["http://127.0.0.1:1", "http://127.0.0.1:1/Corpus", "http://x:y@/a", "http://h/a b"])
 def test_invalid_address(where):
-    with pytest.raises(ValueError, match="is no address of an index"):
+    with pytest.raises(ValueError, match="is not the address of an index"):
         open_index(where)
 
 
@@ -334,15 +332,15 @@ class Pretender(http.server.BaseHTTPRequestHandler):
     [
         (200, {"nodes": {"n": {"version": "7.17.1"}}}, "Elasticsearch", r"is 7\.17\.1; version 8 is needed"),
         (200, {"nodes": {"n": {"version": "9.1.0"}}}, "Elasticsearch", r"is 9\.1\.0; version 8 is needed"),
-        (200, {"nodes": {}}, "", "is no Elasticsearch 8"),
-        (401, {"error": {"type": "security_exception", "reason": "no"}}, "Elasticsearch", "does not know this user"),
+        (200, {"nodes": {}}, "", "is not Elasticsearch 8"),
+        (401, {"error": {"type": "security_exception", "reason": "no"}}, "Elasticsearch", "rejects this user"),
         (429, {"error": {"reason": "queue full"}}, "Elasticsearch", "is overloaded"),
         (503, {"error": {"reason": "no master"}}, "Elasticsearch", "cannot answer now: no master"),
         (
             400,
             {"error": {"type": "media_type_header_exception", "reason": "Invalid media-type value"}},
             "Elasticsearch",
-            "of another version than 8",
+            "has another version than 8",
         ),
     ],
 )

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from retrieval.index import CorpusError, IndexFormatError, IndexUnavailable, append, build, open_index
 from retrieval.index.embedded import read_manifest, verify
-from retrieval.index.hits import response_key
+from retrieval.index.hits import make_response_key
 from retrieval.index.tokens import tokens
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyzäöüßéèêабвгдежзийклмνξοπρσ"
@@ -101,9 +101,9 @@ def test_distinct_continues_until_there_are_k_responses(tmp_path, corpus, k):
     excluded = [pairs[0][1].upper(), "  " + pairs[-1][1]]
     with open_index(tmp_path / "index") as index:
         for text in texts:
-            expected, seen = [], {response_key(response) for response in excluded}
+            expected, seen = [], {make_response_key(response) for response in excluded}
             for row, value in scan(queries, tokens(text), len(pairs)):
-                key = response_key(pairs[row][1])
+                key = make_response_key(pairs[row][1])
                 if key not in seen:
                     seen.add(key)
                     expected.append((row, value))
@@ -327,9 +327,9 @@ def test_one_writer_at_a_time(tmp_path):
 
 def test_damage_is_named(tmp_path):
     folder = tmp_path / "index"
-    with pytest.raises(IndexFormatError, match="holds no index"):
+    with pytest.raises(IndexFormatError, match="has no index"):
         open_index(folder)
-    with pytest.raises(IndexFormatError, match="holds no index"):
+    with pytest.raises(IndexFormatError, match="has no index"):
         append(folder, [])
     build(make_rows([("a b", "c"), ("d", "e")]), folder)
     verify(folder)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.index.hits import Hit, jaccard, response_key, take
+from retrieval.index.hits import Hit, jaccard, make_response_key, take
 
 SIZES = st.integers(1, 40) | st.integers(1, (1 << 25) - 1)
 
@@ -49,7 +49,7 @@ def test_empty_texts_have_no_similarity():
     ],
 )
 def test_when_two_responses_are_the_same(one, other, same):
-    assert (response_key(one) == response_key(other)) is same
+    assert (make_response_key(one) == make_response_key(other)) is same
 
 
 def test_stream_is_read_no_further_than_needed():

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retrieval.index.tokens import CHARACTERS, END, LONGEST, TOKENIZERS, WORDS, tokenizer_for, tokens, tokens_in_order
+from retrieval.index.tokens import (
+    CHARACTERS,
+    END,
+    LONGEST,
+    TOKENIZERS,
+    WORDS,
+    choose_tokenizer,
+    tokens,
+    tokens_in_order,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,9 +56,9 @@ def test_characters_are_separate_tokens_in_scripts_without_spaces(text, expected
 
 
 def test_language_code_selects_the_tokenizer():
-    assert [tokenizer_for(code) for code in ("zh", "zh-CN", "ja_JP", "TH", "yue", "km")] == [CHARACTERS] * 6
-    assert [tokenizer_for(code) for code in ("zho", "jpn", "tha", "lao", "khm", "mya-MM")] == [CHARACTERS] * 6
-    assert [tokenizer_for(code) for code in ("en", "ko", "he", "de-CH", "")] == [WORDS] * 5
+    assert [choose_tokenizer(code) for code in ("zh", "zh-CN", "ja_JP", "TH", "yue", "km")] == [CHARACTERS] * 6
+    assert [choose_tokenizer(code) for code in ("zho", "jpn", "tha", "lao", "khm", "mya-MM")] == [CHARACTERS] * 6
+    assert [choose_tokenizer(code) for code in ("en", "ko", "he", "de-CH", "")] == [WORDS] * 5
 
 
 def test_unknown_tokenizer_is_refused():

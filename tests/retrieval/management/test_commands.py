@@ -45,11 +45,11 @@ def test_add_list_reindex_delete(cast, file):
     assert file.exists()
     again = command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
     assert (again["made"], again["added"], again["pairs"]) == (False, 0, 5)
-    with pytest.raises(CommandError, match="was made with the licence “CC0”, and keeps it"):
+    with pytest.raises(CommandError, match="was created with the licence “CC0”, which cannot change"):
         command("corpus", "add", "talk", str(file), "--project", "alpha", "--licence", "MIT", "--here")
     Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
     derived = said("corpus", "add", "talk", "--derive", "dialogues", "--project", "alpha", "--here")
-    assert "1 pairs read, 1 of them new; 6 different pairs are indexed" in derived
+    assert "1 pairs read, 1 of these new; 6 different pairs are indexed" in derived
     assert command("corpus", "list", "--project", "alpha")["corpora"][0]["count"] == 6
     assert "ready" in said("corpus", "list")
     assert command("reindex", "alpha", "--here")["corpora"][0]["pairs"] == 6
@@ -82,7 +82,7 @@ def test_every_invalid_row_is_reported_and_nothing_created(cast, file):
     [
         (["corpus", "add", "talk"], "Name a file", 2),
         (["corpus", "add"], "Name the corpus", 2),
-        (["corpus", "add", "talk", "nothing.jsonl"], "no file", 2),
+        (["corpus", "add", "talk", "nothing.jsonl"], "not a readable file", 2),
         (["corpus", "add", "talk", "--derive", "items"], "needs --project", 2),
         (["corpus", "add", "No Name", __file__, "--project", "alpha"], "63 characters", 2),
         (["corpus", "list", "talk"], "list takes no NAME", 2),
@@ -114,6 +114,6 @@ def test_doctor_reports_good_and_bad_parts(cast):
     assert (older.state, "by Unicode 1.1" in older.found, older.way_out) == ("optional", True, wrong.way_out)
     shutil.rmtree(index_path(corpus.pk))
     handles.forget()
-    assert "holds no index" in checks()[1].found
+    assert "has no index" in checks()[1].found
     OutboxRow.objects.create(corpus=corpus.pk, action="load", name="x", error="refused")
-    assert "1 changes Elasticsearch was not told: refused" in checks()[-1].found
+    assert "1 changes are not sent to Elasticsearch yet: refused" in checks()[-1].found

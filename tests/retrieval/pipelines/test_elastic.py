@@ -14,7 +14,7 @@ from evalapp.common.models import Run
 from retrieval.index.hits import Hit
 from retrieval.models import Corpus, OutboxRow
 from retrieval.pipelines.elastic import catch_up, load
-from retrieval.pipelines.work import Plain
+from retrieval.pipelines.work import CommandWork
 from retrieval.services import handles
 from retrieval.services.candidates import find_like, find_words
 from retrieval.services.corpora import add_file, delete_corpus, start_indexing
@@ -67,15 +67,15 @@ def test_outage_changes_no_answer_and_is_caught_up(cast, server):
     server.down = True
     run = add(corpus)
     assert run.state == Run.State.SUCCEEDED
-    assert run.result["elasticsearch"] == "is told later"
+    assert run.result["elasticsearch"] == "will be updated later"
     assert (corpus.embedded_revision, corpus.elastic_revision) == (2, 1)
     row = OutboxRow.objects.get()
     assert (row.action, row.revision, row.attempts) == ("load", 2, 1)
     assert "Connection refused" in row.error
     hits, note = find_like(corpus, "where to", 1)
     assert hits[0].response == "Home."
-    assert "does not hold the newest pairs yet; the built-in index answers" in note
-    assert "1 changes Elasticsearch was not told" in checks()[-1].found
+    assert "does not have the newest pairs yet; the built-in index answers" in note
+    assert "1 changes are not sent to Elasticsearch yet" in checks()[-1].found
     runs = Run.objects.count()
     assert catch_up()["waiting"] == 1  # tried a moment ago
     OutboxRow.objects.update(tried_at=row.tried_at - timedelta(minutes=1))
@@ -134,7 +134,7 @@ def test_pending_rebuild_happens_after_an_outage(cast, server):
     server.rows.clear()
     server.down = True
     start_indexing(corpus=corpus, user=None, send=False)
-    assert execute(corpus).result["elasticsearch"] == "is told later"
+    assert execute(corpus).result["elasticsearch"] == "will be updated later"
     server.down = False
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["loads"] == 1
@@ -145,7 +145,7 @@ def test_pending_rebuild_happens_after_an_outage(cast, server):
     execute(corpus)
     assert server.sent == sent  # once
     server.down = True
-    assert not load(corpus, Plain(), again=True)  # like the command for a shared corpus, without a run
+    assert not load(corpus, CommandWork(), again=True)  # like the command for a shared corpus, without a run
     assert OutboxRow.objects.get().attempts == 1
 
 
@@ -190,7 +190,7 @@ def test_dead_address_costs_a_line_and_no_time(cast, settings):
     """The real client, with an address where nothing listens."""
     settings.ELASTICSEARCH_URL = "http://127.0.0.1:9"
     corpus = make_corpus(cast.project)
-    assert corpus.run.result["elasticsearch"] == "is told later"
+    assert corpus.run.result["elasticsearch"] == "will be updated later"
     assert "127.0.0.1:9" in OutboxRow.objects.get().error
     Corpus.objects.update(elastic_revision=1)
     corpus.refresh_from_db()

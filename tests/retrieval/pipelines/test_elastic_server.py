@@ -42,19 +42,19 @@ def test_corpus_on_a_real_server(cast, corpora_dir, elasticsearch_url, settings)
             assert hits == own.search(text, 9, distinct=True)
             assert find_words(corpus, text, 3)[0] == own.find(text, 3)
         assert find_like(corpus, HOSTILE[0], 1)[0][0].response == HOSTILE[7]
-        assert elastic.state_of(corpus).count == 8  # no query changed anything
+        assert elastic.read_state(corpus).count == 8  # no query changed anything
         own.close()
-        elastic.drop(elastic.name_of(corpus))
+        elastic.drop(elastic.get_alias(corpus))
         with pytest.raises(IndexUnavailable):
-            elastic.state_of(corpus)
+            elastic.read_state(corpus)
         hits, note = find_like(corpus, TEXTS[0], 1)
         assert hits[0].response == "To the lake."
         assert "the built-in index answers" in note
         start_indexing(corpus=corpus, user=None, send=False)
         execute(corpus)
-        assert elastic.state_of(corpus).count == 8
+        assert elastic.read_state(corpus).count == 8
     finally:
-        name = elastic.name_of(corpus)
+        name = elastic.get_alias(corpus)
         delete_corpus(corpus=corpus, user=None)
         assert catch_up()["deletions"] == 1
     with pytest.raises(IndexUnavailable):

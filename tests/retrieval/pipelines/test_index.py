@@ -22,7 +22,7 @@ from retrieval.models import Corpus
 from retrieval.pipelines import index as pipeline
 from retrieval.services.candidates import find_like, find_words
 from retrieval.services.corpora import add_file, add_rows, create_corpus, delete_corpus, start_indexing
-from retrieval.services.places import folder_of
+from retrieval.services.places import get_folder
 from tests.factories import make_items
 from tests.retrieval.corpora import PAIRS, as_jsonl, execute, incoming, make_corpus
 
@@ -52,7 +52,7 @@ def test_file_becomes_an_index(cast):
         ("To the hills behind the station.", 1.0, 4),
         ("At home.", 0.6, 1),
     ]
-    assert sorted(path.name for path in folder_of(corpus.pk).iterdir()) == [".lock", "index", f"part-{part.pk}.jsonl"]
+    assert sorted(path.name for path in get_folder(corpus.pk).iterdir()) == [".lock", "index", f"part-{part.pk}.jsonl"]
 
 
 def test_running_twice_gives_the_same(cast):
@@ -107,7 +107,7 @@ def test_invalid_row_refuses_the_whole_file(cast, content, name, line, words):
     part = corpus.parts.latest("pk")
     assert (part.state, part.fault_count >= 1) == ("refused", True)
     assert (corpus.state, corpus.count, corpus.revision) == ("ready", 5, 1)
-    assert len(list(folder_of(corpus.pk).glob("*"))) == 3  # nothing of the refused file remains
+    assert len(list(get_folder(corpus.pk).glob("*"))) == 3  # nothing of the refused file remains
     assert responses(corpus)
 
 
@@ -127,7 +127,7 @@ def test_unusual_texts_are_stored_unchanged(cast):
     assert responses(corpus, "كيف حالك") == ["بخير، شكرا"]
     assert responses(corpus, "one long answer")[0] == long
     assert responses(corpus, "?!") == []
-    assert "1 queries have nothing to compare" in "".join(corpus.run.log.values_list("text", flat=True))
+    assert "1 queries have no words to compare" in "".join(corpus.run.log.values_list("text", flat=True))
     chinese = make_corpus(cast.project, "zh", [("你想去哪里", "去湖边")], language="zh")
     assert chinese.tokenizer == "characters"
     assert responses(chinese, "去哪") == ["去湖边"]
@@ -203,7 +203,7 @@ def test_corpus_without_an_index_gives_the_reason(cast, monkeypatch, end):
 def test_corpus_deleted_meanwhile_leaves_no_files(cast):
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
-    folder = folder_of(corpus.pk)
+    folder = get_folder(corpus.pk)
     run = claim_run(corpus.run_id)
 
     class Deleting(RunContext):
@@ -281,10 +281,10 @@ def test_worker_killed_midway_changes_nothing_and_the_next_finishes(tmp_path):
 
 def test_another_run_waits_for_its_turn_and_can_be_cancelled(cast):
     corpus = make_corpus(cast.project)
-    from retrieval.services.places import alone
+    from retrieval.services.places import lock_index
 
     def stop() -> None:
         raise RunCancelled
 
-    with alone(corpus.pk, stop), pytest.raises(RunCancelled), alone(corpus.pk, stop):
+    with lock_index(corpus.pk, stop), pytest.raises(RunCancelled), lock_index(corpus.pk, stop):
         pass

@@ -8,7 +8,7 @@ from annotation.models import Dialogue, Item, Output, System
 from annotation.services import hooks
 from evalapp.accounts.models import Project
 from retrieval.models import Corpus
-from retrieval.services.candidates import context_text
+from retrieval.services.candidates import get_context_text
 from retrieval.services.corpora import add_file, add_rows, create_corpus
 from retrieval.services.places import index_path
 from tests.retrieval.corpora import PAIRS, as_jsonl, execute, incoming, make_corpus
@@ -38,8 +38,8 @@ def test_context_is_compared_as_requested(cast, item):
     assert last.note == ""
     assert "Indeed." in [row.text for row in ask(item).rows]
     assert "Indeed." not in [row.text for row in last.rows]
-    assert context_text(item, 0) == ""
-    assert context_text(Item(context=[], source="name[Blue Spice]"), 1) == "name[Blue Spice]"
+    assert get_context_text(item, 0) == ""
+    assert get_context_text(Item(context=[], source="name[Blue Spice]"), 1) == "name[Blue Spice]"
 
 
 def test_existing_references_are_excluded(cast, item):
@@ -83,7 +83,7 @@ def test_rows_of_several_projects_have_their_own_licence_and_source(cast, item):
 
 
 def test_one_line_explains_missing_candidates(cast, item):
-    assert "not there any more" in ask(item).note
+    assert "no longer exists" in ask(item).note
     corpus = create_corpus(project=cast.project, user=None, name="talk")
     add_file(corpus=corpus, user=None, file=incoming(as_jsonl(PAIRS)), send=False)
     assert "waits for a worker" in ask(item).note
@@ -94,7 +94,7 @@ def test_one_line_explains_missing_candidates(cast, item):
     unlike = Item.objects.create(project=cast.project, key="u", group="u", context=["Zzz!"])
     assert "shares a word" in ask(unlike).note
     assert "no context" in ask(unlike, turns=0).note
-    assert "holds all of these words" in ask(unlike, text="lake station").note
+    assert "contains all of these words" in ask(unlike, text="lake station").note
     assert all("\n" not in ask(unlike, text=text).note for text in ("", "lake station"))
 
 

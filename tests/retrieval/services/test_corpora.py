@@ -9,9 +9,9 @@ from evalapp.common.errors import BadInput, NotAllowed, NotThere, TooLarge
 from evalapp.common.jobs import get_job
 from evalapp.common.models import AuditEvent
 from retrieval.models import Corpus, CorpusPart, OutboxRow
-from retrieval.selectors.corpora import choices_for, find_corpus, may_change
+from retrieval.selectors.corpora import find_corpus, list_choices, may_change
 from retrieval.services.corpora import add_file, add_rows, check_may_change, create_corpus, delete_corpus
-from retrieval.services.places import folder_of
+from retrieval.services.places import get_folder
 from tests.retrieval.corpora import execute, incoming, make_corpus
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("corpora_dir")]
@@ -43,8 +43,8 @@ def test_names_are_unique_within_a_projects_view(cast):
     assert find_corpus(cast.project, "films") == shared
     with pytest.raises(NotThere):
         find_corpus(cast.project, "nothing")
-    assert [name for name, _ in choices_for(project=cast.project)] == ["films", "talk"]
-    assert "shared" in dict(choices_for(project=cast.project))["films"]
+    assert [name for name, _ in list_choices(project=cast.project)] == ["films", "talk"]
+    assert "shared" in dict(list_choices(project=cast.project))["films"]
 
 
 def test_permissions(cast):
@@ -84,8 +84,8 @@ def test_files_are_deleted_with_the_corpus_and_the_project(cast, corpora_dir):
     first, second = make_corpus(cast.project, "first"), make_corpus(cast.project, "second")
     shared = make_corpus(cast.project, "shared", shared=True)
     delete_corpus(corpus=first, user=None)
-    assert not folder_of(first.pk).exists()
-    assert folder_of(second.pk).exists()
+    assert not get_folder(first.pk).exists()
+    assert get_folder(second.pk).exists()
     delete_with_contents(project=cast.project, actor=cast.owner)
     assert [path.name for path in corpora_dir.iterdir()] == [str(shared.pk)]
     shared.refresh_from_db()
@@ -100,7 +100,7 @@ def test_refused_addition_leaves_nothing(cast, settings):
     with pytest.raises(TooLarge):
         add_file(corpus=corpus, user=None, file=incoming(b"x" * 11))
     assert not corpus.parts.exists()
-    assert not list(folder_of(corpus.pk).glob("received-*"))
+    assert not list(get_folder(corpus.pk).glob("received-*"))
 
 
 def test_index_run_can_be_requested(cast):

@@ -7,7 +7,7 @@ import pytest
 
 from evalapp.common.deletion import delete_with_contents
 from retrieval.models import Corpus, CorpusPart
-from retrieval.selectors.corpora import corpora_of
+from retrieval.selectors.corpora import list_corpora
 from retrieval.services.candidates import find_like
 from retrieval.services.corpora import add_file, delete_corpus
 from tests.cast import make_cast
@@ -22,7 +22,7 @@ def test_corpora_on_postgres(postgres_db: str) -> None:
     make_corpus(cast.foreign, "foreign")
     add_file(corpus=own, user=cast.owner, file=incoming(as_jsonl([("Where to?", "Home.")])), send=False)
     assert execute(own).result["added"] == 1
-    assert [corpus.name for corpus in corpora_of(cast.project)] == ["own", "shared"]
+    assert [corpus.name for corpus in list_corpora(cast.project)] == ["own", "shared"]
     assert find_like(own, "where to", 1)[0][0].response == "Home."
     assert Corpus.objects.visible_to(cast.viewer).count() == 2
     delete_with_contents(project=cast.project, actor=cast.owner)

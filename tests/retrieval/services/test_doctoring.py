@@ -2,18 +2,18 @@
 corpora."""
 
 from evalapp.ops.checks import MISSING, OK, OPTIONAL
-from retrieval.services.doctoring import server_checks
+from retrieval.services.doctoring import check_server
 
 
 def test_elasticsearch_is_optional_until_named(settings):
     settings.ELASTICSEARCH_URL = ""
-    (check,) = server_checks()
+    (check,) = check_server()
     assert (check.state, check.found) == (OPTIONAL, "ELASTICSEARCH_URL is not set; the built-in index is used")
 
 
 def test_named_server_that_does_not_answer_is_reported_without_its_password(settings):
     settings.ELASTICSEARCH_URL = "http://elastic:secret@127.0.0.1:1"
-    (check,) = server_checks()
+    (check,) = check_server()
     assert check.state == MISSING
     assert check.found.startswith("nothing answers at http://127.0.0.1:1 (")
     assert "unset ELASTICSEARCH_URL" in check.way_out
@@ -22,6 +22,6 @@ def test_named_server_that_does_not_answer_is_reported_without_its_password(sett
 
 def test_real_server_reports_its_version_and_health(settings, elasticsearch_url):
     settings.ELASTICSEARCH_URL = elasticsearch_url.replace("://", "://elastic:secret@")
-    (check,) = server_checks()
+    (check,) = check_server()
     assert check.state == OK
     assert check.found.startswith(f"Elasticsearch 8.19.0 at {elasticsearch_url} is ")

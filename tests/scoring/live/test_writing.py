@@ -15,7 +15,7 @@ from tests.evalapp.common.conftest import wait_until
 from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.written import put_ream
-from tests.writing import open_desk, start_writing
+from tests.writing import open_task_view, start_writing
 
 pytestmark = pytest.mark.server("redis")
 #: The time for a worker to start and load its libraries on a busy machine.
@@ -26,7 +26,7 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     cast = make_cast()
     put_ream(cast.project, tiny_encoder("bert", tmp_path / "encoder", layers=1))
     campaign = start_writing(cast, references=2, evaluator="rater", corpus="", options={"arms": ["scores"]})
-    desk = open_desk(cast.annotator, campaign)
+    view = open_task_view(cast.annotator, campaign)
     client = Client()
     client.force_login(cast.annotator)
     tickets = iter(range(1, 10_000))
@@ -34,7 +34,7 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     def write(text: str) -> dict:
         body = {"ticket": next(tickets), "text": text}
         answer = client.post(
-            reverse("scoring:live-score", args=[desk.public]), json.dumps(body), content_type="application/json"
+            reverse("scoring:live-score", args=[view.public]), json.dumps(body), content_type="application/json"
         )
         assert answer.status_code == 200
         assert answer.json()["ticket"] == body["ticket"]
@@ -47,11 +47,11 @@ def test_killed_worker_costs_only_the_score(house, settings, tmp_path):
     found = write("A first word and more.")
     assert found["now"] is not None
     assert found["note"] == ""
-    texts = tuple(row.text for row in desk.references)
+    texts = tuple(row.text for row in view.references)
     checked = hooks.predict_reliability(
         project=cast.project,
         evaluator="rater",
-        item=desk.task.unit.item,
+        item=view.task.unit.item,
         sets=[texts, (*texts, "A first word and more.")],
     )
     assert checked == hooks.Reliability((found["now"], found["with_text"]), found["signature"])

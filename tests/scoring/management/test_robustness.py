@@ -20,7 +20,7 @@ from scoring.selectors.written_kinds import find_sources, texts_by_kind
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
-from tests.writing import fill_ports, open_desk, send
+from tests.writing import fill_ports, open_task_view, send
 
 pytestmark = pytest.mark.django_db
 ORIGINAL = "Answer 0 to i000."
@@ -43,9 +43,9 @@ def written(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Cast:
         }  # fmt: skip
         campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
         open_campaign(user=cast.researcher, campaign=campaign)
-        desk = open_desk(cast.annotator, campaign)
+        view = open_task_view(cast.annotator, campaign)
         for text in texts:
-            desk = send(cast.annotator, desk, text).desk
+            view = send(cast.annotator, view, text).view
     taken = WrittenReference.objects.get(text="A text to be taken out.")
     withdraw_reference(user=cast.researcher, reference_id=taken.pk)
     return cast

@@ -15,7 +15,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from annotation.models import Item, Output, System
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.queue import cancel_run, enqueue_run, retry_run
@@ -120,7 +120,7 @@ def test_stacked_combination_is_as_old_as_its_ratings(scored):
 
     campaign = open_for(scored, aspects=[{"name": "quality", "question": "How good?", "low": 1, "high": 5}])
     assert stale() == ""
-    shown = next_assignment(user=scored.annotator, campaign_id=campaign.pk).shown
+    shown = get_next_assignment(user=scored.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     submit_answer(user=scored.annotator, public=shown.public, submission=uuid4(), answer={"quality": 4})
     assert stale() == "people rated quality later, from which it learned its weights"

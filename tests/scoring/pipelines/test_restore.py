@@ -127,7 +127,7 @@ def test_repeated_extended_and_changed_scores(cast):
         (scores({**SCORES[0], "system": "nobody"}), "There is no output of “nobody” for the item “i1”"),
         (scores({**SCORES[0], "step": 7}), "There is no output of “s” for the item “i1” at step 7"),
         (scores({**SCORES[0], "set": "x"}), "does not describe the set of scores “x”"),
-        (scores(SCORES[0], SCORES[0]), "The same key stands already in scores.jsonl:1"),
+        (scores(SCORES[0], SCORES[0]), "The same key is already used in scores.jsonl:1"),
         (scores({**SCORES[0], "input": "4"}), "input must be the hash of the scored input"),
         (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
         (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),

@@ -331,13 +331,13 @@ def test_language_comes_from_the_project(cast):
 
 def test_undo_of_a_scored_upload_is_refused(cast):
     from annotation.models import Upload
-    from annotation.services.hooks import dependants
+    from annotation.services.hooks import count_dependants
 
     outputs = make_outputs(cast.project, make_items(cast.project, 2))
     upload = Upload.objects.create(project=cast.project, title="u", state="done")
     Output.objects.filter(pk__in=[row.pk for row in outputs]).update(upload=upload)
     apply(cast.project, "length")
-    assert ("scores", 4) in dependants(upload)
+    assert ("scores", 4) in count_dependants(upload)
 
 
 def test_slug_names_what_is_not_default():

@@ -31,7 +31,7 @@ from tests.annotation.services.judging_helpers import open_for
 from tests.annotation.views.test_campaign_quality import judge
 from tests.factories import make_items
 from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
-from tests.writing import fill_ports, open_desk, send, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[3]
@@ -117,7 +117,7 @@ OTHERS = [
     ("annotation/selectors/campaigns_quality.py", "The reports of raters"),
     ("annotation/exporters/datasheet.py", "A campaign of DATASHEET.md"),
     ("annotation/views/writing_watch.py", "The plot {}"),
-    ("annotation/views/writing_desk.py", "The plot of reliability"),
+    ("annotation/views/writing_context.py", "The plot of reliability"),
     ("scoring/pipelines/games.py", "The agreement of the order with human judgements"),
     ("scoring/views/steps.py", "The best steps"),
     ("render/page.py", "The p-values of all pairs"),
@@ -314,9 +314,9 @@ def test_writing_pages_appear_without_their_plots(cast, client, monkeypatch, len
     ports = fill_ports(monkeypatch)
     campaign = start_writing(cast, items=2, references=2)
     assert ports is not None
-    desk = open_desk(cast.annotator, campaign)
-    send(cast.annotator, desk, "a first reference of the item")
-    monkeypatch.setattr("annotation.views.writing_desk.draw_growth", fail)
+    view = open_task_view(cast.annotator, campaign)
+    send(cast.annotator, view, "a first reference of the item")
+    monkeypatch.setattr("annotation.views.writing_context.draw_growth", fail)
     monkeypatch.setattr("annotation.views.writing_watch.draw_rounds", fail)
     client.force_login(cast.annotator)
     page = client.get(reverse("annotation:write", args=[campaign.pk]), follow=True)

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from annotation.models import Item, Output, Rating, Reference, ReferenceSet
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from scoring.ml import read_dataset
@@ -121,7 +121,7 @@ def test_systems_raters_and_references_restrict_it(project):
 def test_campaigns_restrict_judgements(cast):
     campaign = open_rating(cast, items=2)
     make_ratings(cast.project, list(Output.objects.all()[:1]))
-    public = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown.public
+    public = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown.public
     answer = {"naturalness": 4, "relevance": 3}
     submit_answer(user=cast.annotator, public=public, submission=uuid4(), answer=answer)
     everything = build_dataset(cast.project)

@@ -7,7 +7,7 @@ import pytest
 
 from annotation.models import Aspect, Assignment, Comparison, Dialogue, Output, Rating
 from annotation.services.filters import create_filter, withdraw_filter
-from annotation.services.judging import next_assignment
+from annotation.services.judging import get_next_assignment
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.versions import signed, split_version
 from scoring.boards.data.project_judgements import load_comparisons, load_ratings
@@ -95,7 +95,7 @@ def test_table_names_its_filter_and_a_withdrawn_one_is_refused(cast, aspect):
     assert (table["n_raters"], whole.table["n_raters"]) == (1, 2)
     exported = [entry["params"]["filter"] for entry in leaderboard(project=cast.project)["tables"]]
     assert sorted(exported) == ["", "without-r1"]
-    withdraw_filter(found=made, user=None)
+    withdraw_filter(row=made, user=None)
     with pytest.raises(Conflict, match="withdrawn"):
         get_leaderboard(project=cast.project, query=query)
     assert [entry["params"]["filter"] for entry in leaderboard(project=cast.project)["tables"]] == [""]
@@ -129,7 +129,7 @@ def test_side_of_a_comparison_is_the_displayed_one(cast):
     campaign = open_for(cast, "pairwise", items=30, overlap=2)
     number = 0
     for user in (cast.annotator, cast.owner):
-        while found := next_assignment(user=user, campaign_id=campaign.pk).shown:
+        while found := get_next_assignment(user=user, campaign_id=campaign.pk).shown:
             send(user, campaign, found.public, "a" if number % 7 else "b")
             number += 1
     aspect = Aspect.objects.get(project=cast.project, name="pairwise-quality")

@@ -14,7 +14,7 @@ from evalapp.common.models import Run
 from scoring.models import Score, ScoreSet
 from scoring.selectors.score_sets import count_of_upload, current_sets, list_states, scores_of_outputs
 from tests.factories import make_items, make_outputs
-from tests.writing import fill_ports, open_desk, send
+from tests.writing import fill_ports, open_task_view, send
 
 pytestmark = pytest.mark.django_db
 
@@ -120,7 +120,7 @@ def test_later_written_references_make_scores_against_their_set_stale(cast, scor
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
     open_campaign(user=cast.researcher, campaign=campaign)
-    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "Something quite else.").desk
+    view = send(cast.annotator, open_task_view(cast.annotator, campaign), "Something quite else.").view
     name = WrittenReference.objects.get().set.name
 
     def stale() -> str:

@@ -27,7 +27,7 @@ from scoring.services.leaderboards import get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page
-from tests.writing import fill_ports, open_desk, send
+from tests.writing import fill_ports, open_task_view, send
 
 pytestmark = pytest.mark.django_db
 
@@ -136,7 +136,7 @@ def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeyp
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
     open_campaign(user=cast.researcher, campaign=campaign)
-    desk = send(cast.annotator, open_desk(cast.annotator, campaign), "Something quite else.").desk
+    desk = send(cast.annotator, open_task_view(cast.annotator, campaign), "Something quite else.").view
     name = WrittenReference.objects.get().set.name
     query = MatrixQuery(references=name)
     score(cast.project, "token-f1", references=name)

@@ -12,7 +12,7 @@ from scoring.ml.base import Query
 from scoring.models import Evaluator
 from scoring.selectors.writing_gold import choose_metric, gold_growth
 from tests.pages import read_page
-from tests.writing import fill_ports, open_desk, send, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
 TEXTS = ("We walk by the lake today.", "We sit by the fire.", "Fish are blue.")
@@ -35,12 +35,12 @@ def rate(cast, item):
 
 
 def test_metric_with_the_references_of_each_round_against_human_scores(cast, campaign):
-    desk = open_desk(cast.annotator, campaign)
-    rate(cast, desk.task.unit.item)
+    view = open_task_view(cast.annotator, campaign)
+    rate(cast, view.task.unit.item)
     for text in ("We walk by the lake.", "Fish are green."):
-        send(cast.annotator, desk, text)
+        send(cast.annotator, view, text)
     found = gold_growth(user=cast.viewer, campaign=campaign)
-    references = (desk.references[0].text, "We walk by the lake.", "Fish are green.")
+    references = (view.references[0].text, "We walk by the lake.", "Fish are green.")
     (matrix,) = load("bleu-star").all_pairs([Query(TEXTS, references)])
     expected = [pearsonr(matrix[:, :size].max(axis=1), [4.5, 2.5, 1.0]).statistic for size in (1, 2, 3)]
     points = found.by_arm["control"]
@@ -52,14 +52,14 @@ def test_metric_with_the_references_of_each_round_against_human_scores(cast, cam
 
 
 def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
-    desk = open_desk(cast.annotator, campaign)
-    rate(cast, desk.task.unit.item)
-    send(cast.annotator, desk, "We walk by the lake.")
+    view = open_task_view(cast.annotator, campaign)
+    rate(cast, view.task.unit.item)
+    send(cast.annotator, view, "We walk by the lake.")
     trained = Evaluator.objects.create(
         project=cast.project, slug="ream-1", name="ream", kind="trained", options={"metric": "token-f1"}
     )
     found = gold_growth(user=cast.viewer, campaign=campaign)
-    (matrix,) = load("token-f1").all_pairs([Query(TEXTS, (desk.references[0].text, "We walk by the lake."))])
+    (matrix,) = load("token-f1").all_pairs([Query(TEXTS, (view.references[0].text, "We walk by the lake."))])
     expected = pearsonr(matrix.max(axis=1), [4.5, 2.5, 1.0]).statistic
     assert found.by_arm["control"][-1].mean == pytest.approx(expected, abs=1e-9)
     assert (found.metric, found.why) == ("token-f1", "the metric of ream-1")
@@ -75,11 +75,11 @@ def test_metric_is_the_one_the_evaluator_was_trained_for(cast, campaign):
 
 
 def test_without_ratings_or_permission(cast, campaign):
-    desk = open_desk(cast.annotator, campaign)
-    send(cast.annotator, desk, "A text.")
+    view = open_task_view(cast.annotator, campaign)
+    send(cast.annotator, view, "A text.")
     found = gold_growth(user=cast.researcher, campaign=campaign)
     assert (found.aspect, found.by_arm, found.n_left_out) == ("", {}, 1)
-    rate(cast, Item.objects.exclude(pk=desk.task.unit.item_id).get())
+    rate(cast, Item.objects.exclude(pk=view.task.unit.item_id).get())
     assert gold_growth(user=cast.researcher, campaign=campaign).by_arm == {}
     with pytest.raises(NotAllowed):
         gold_growth(user=cast.annotator, campaign=campaign)
@@ -89,9 +89,9 @@ def test_page_and_its_fragment(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
     assert "no reference has been written" in read_page(client.get(path))
-    desk = open_desk(cast.annotator, campaign)
-    rate(cast, desk.task.unit.item)
-    send(cast.annotator, desk, "We walk by the lake.")
+    view = open_task_view(cast.annotator, campaign)
+    rate(cast, view.task.unit.item)
+    send(cast.annotator, view, "We walk by the lake.")
     part = read_page(client.get(path, headers={"HX-Request": "true"}))
     assert "<svg" in part
     assert "<html" not in part

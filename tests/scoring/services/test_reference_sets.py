@@ -6,7 +6,7 @@ import pytest
 
 from annotation.models import ReferenceSet
 from annotation.services.campaigns import close_campaign
-from annotation.services.undo import what_rests_on
+from annotation.services.undo import list_dependents
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.models import AuditEvent
 from scoring.models import ScoreSet, SelectionTrace
@@ -22,7 +22,7 @@ from scoring.services.reference_sets import delete_set, merge_sets
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_outputs
 from tests.scoring.reference_selection import SeeThrough, fill_references, list_texts, see_through, select_references
-from tests.writing import fill_ports, open_desk, start_constraint, start_writing
+from tests.writing import fill_ports, open_task_view, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
 
@@ -48,7 +48,7 @@ def test_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeyp
     fill_ports(monkeypatch)
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     start = f"{campaign.slug}-start"
-    open_desk(cast.annotator, campaign)
+    open_task_view(cast.annotator, campaign)
     with pytest.raises(Conflict, match=r"“More replies” start with more-replies-start.*Close the campaign first"):
         delete_set(project=cast.project, name=start)
     close_campaign(user=cast.researcher, campaign=campaign)
@@ -138,5 +138,5 @@ def test_undo_of_an_upload_with_selected_references_needs_confirmation(project) 
     project.items.filter(key="k0").update(upload=upload)
     item = project.items.get(key="k0")
     expected = sum(len(list_texts(project, name, item)) for name in ("chosen", "chosen-raw", "chosen-random"))
-    found = [str(fault) for fault in what_rests_on(upload)]
+    found = [str(fault) for fault in list_dependents(upload)]
     assert f"{expected} references written for its items" in found

@@ -12,7 +12,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from annotation.models import Rating
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.common.models import Run
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Leaderboard
@@ -108,10 +108,10 @@ def test_systems_by_judgements_of_one_campaign(cast, client, monkeypatch):
     first, second = (open_for(cast, aspects=aspects, name=name) for name in ("First round", "Second round"))
     pair = open_for(cast, "pairwise", name="Which?")
     for campaign, value in ((first, 5), (first, 4), (second, 1)):
-        shown = next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+        shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
         answer = {"quality": value}
         submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer=answer)
-    shown = next_assignment(user=cast.annotator, campaign_id=pair.pk).shown
+    shown = get_next_assignment(user=cast.annotator, campaign_id=pair.pk).shown
     submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer={"pairwise-quality": "a"})
 
     client.force_login(cast.viewer)

@@ -7,14 +7,14 @@ import json
 import pytest
 from django.urls import reverse
 
-from annotation.selectors.writing import get_my_desk_task
+from annotation.selectors.writing import get_own_task
 from annotation.services.hooks import Candidate
 from annotation.services.writing_candidates import remember_candidates
 from evalapp.common.errors import Unavailable
 from scoring.live.asking import Place, Superseded
-from scoring.services import desk as desks
+from scoring.services import view as views
 from tests.scoring.training import make_trained
-from tests.writing import EVALUATOR, fill_ports, open_desk, start_writing
+from tests.writing import EVALUATOR, fill_ports, open_task_view, start_writing
 
 ANSWER = {"signature": "ream|x", "now": 0.25, "with_text": 0.5, "candidates": [], "left": 0, "notes": []}
 
@@ -28,7 +28,7 @@ def writing(cast, settings, tmp_path, monkeypatch):
 
     def start(**options):
         campaign = start_writing(cast, references=2, options=options)
-        return get_my_desk_task(user=cast.annotator, public=open_desk(cast.annotator, campaign).public)
+        return get_own_task(user=cast.annotator, public=open_task_view(cast.annotator, campaign).public)
 
     return start
 
@@ -49,7 +49,7 @@ def worker(monkeypatch):
             return self.answer
 
     found = Worker()
-    monkeypatch.setattr(desks, "ask_live", found)
+    monkeypatch.setattr(views, "ask_live", found)
     return found
 
 

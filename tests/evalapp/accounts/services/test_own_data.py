@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 
 from annotation.models import Judgement, Rating, Reference, WrittenReference
-from annotation.services.judging import next_assignment, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
 from annotation.services.writing_later import restore_reference
 from evalapp.accounts.models import Membership, User
@@ -20,7 +20,7 @@ from evalapp.common import audit_chain
 from evalapp.common.errors import Conflict
 from tests.cast import PASSWORD, Cast
 from tests.judging import open_rating
-from tests.writing import fill_ports, open_desk, send, start_writing
+from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("own-data")]
 WORDS = ("a note of mine", "a remark of mine", "a good text of mine")
@@ -32,14 +32,14 @@ def anna(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> Client:
     fill_ports(monkeypatch)
     user = cast.annotator
     campaign = open_rating(cast, items=3)
-    turn = next_assignment(user=user, campaign_id=campaign.pk)
+    turn = get_next_assignment(user=user, campaign_id=campaign.pk)
     public = turn.shown.public
     flag_assignment(user=user, public=public, reason="broken", text=WORDS[1])
     answer = {"naturalness": 4, "relevance": 3}
     submit_answer(user=user, public=public, submission=uuid4(), answer=answer, note=WORDS[0], seconds=7.5)
     client = Client()
     client.force_login(user)
-    following = next_assignment(user=user, campaign_id=campaign.pk).shown.public
+    following = get_next_assignment(user=user, campaign_id=campaign.pk).shown.public
     draft = json.dumps({"version": 0, "draft": {"answer": {}, "note": "draft of mine"}})
     client.patch(f"/api/v1/assignments/{following}/", draft, content_type="application/json")
     return client
@@ -50,7 +50,7 @@ def write(cast: Cast) -> WrittenReference:
     Membership.objects.create(project=cast.foreign, user=cast.annotator, role="annotator", pseudonym="p-2")
     Membership.objects.create(project=cast.foreign, user=cast.researcher, role="researcher", pseudonym="p-3")
     campaign = start_writing(cast, items=1, references=1, options={"target": 4})
-    send(cast.annotator, open_desk(cast.annotator, campaign), WORDS[2])
+    send(cast.annotator, open_task_view(cast.annotator, campaign), WORDS[2])
     return WrittenReference.objects.get()
 
 

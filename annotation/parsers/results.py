@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from evalapp.names import explain_breaking
+from evalapp.translation import gettext as _
 
 from .faults import Row
 from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_texts
@@ -22,23 +23,23 @@ def check_filter(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     """A rater filter."""
     name, raters = read_key(row, "name", bad, 63), read_texts(row, "raters", bad)
     if name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,62}", name):
-        bad("name", "name must be small letters, digits and hyphens, at most 63.")
+        bad("name", _("name must consist of at most 63 lower-case letters, digits and hyphens."))
     if not raters:
-        bad("raters", "raters must name at least one rater.")
+        bad("raters", _("raters must name at least one rater."))
     _one_line("raters", raters, bad)
     _moments(row, ("created_at", "withdrawn_at"), bad)
     columns = COLUMNS["filters"]
-    told = encode_ordered({**dict.fromkeys(columns), **row, "raters": sorted(set(raters))}, columns)
-    return None if name is None else (name, told)
+    encoded = encode_ordered({**dict.fromkeys(columns), **row, "raters": sorted(set(raters))}, columns)
+    return None if name is None else (name, encoded)
 
 
 def check_campaign(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     """The description of a campaign of another installation."""
     name = read_key(row, "campaign", bad, MAX_NAME)
     if type(row.get("kind")) is not str:
-        bad("kind", "kind must be text.")
+        bad("kind", _("kind must be text."))
     if type(row.get("told")) is not dict:
-        bad("told", "told must be an object.")
+        bad("told", _("told must be an object."))
     return None if name is None else (name, encode_ordered(row, COLUMNS["campaigns"]))
 
 
@@ -47,26 +48,26 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     for name, longest in _SCORE_SET_TEXTS.items():
         value = row.get(name, "")
         if type(value) is not str or len(value) > longest:
-            bad(name, f"{name} must be text of at most {longest} characters.")
+            bad(name, _("%(name)s must be text of at most %(longest)s characters.", name=name, longest=longest))
         else:
             _one_line(name, value, bad)
     for name in ("name", "signature", "short_signature"):
         if not row.get(name):
-            bad(name, f"{name} is missing.")
+            bad(name, _("%(name)s is missing.", name=name))
     count = row.get("n_in_training", 0)
     if type(count) is not int or not 0 <= count < 2**31:
-        bad("n_in_training", "n_in_training must be a whole number from 0.")
+        bad("n_in_training", _("n_in_training must be a whole number from 0."))
     if row.get("kind") not in ("sentinel", "baseline", "trained", "combined"):
-        bad("kind", "kind must be one of sentinel, baseline, trained, combined.")
+        bad("kind", _("kind must be one of sentinel, baseline, trained, combined."))
     if type(row.get("options", {})) is not dict:
-        bad("options", "options must be an object.")
+        bad("options", _("options must be an object."))
     _one_line("options", row.get("options"), bad)
     if type(row.get("systems", [])) is not list:
-        bad("systems", "systems must be a list.")
+        bad("systems", _("systems must be a list."))
     _one_line("systems", row.get("systems"), bad)
     _moments(row, ("scored_at",), bad)
     if row.get("scored_at") is None:
-        bad("scored_at", "scored_at is missing: a set of scores is exported once it is complete.")
+        bad("scored_at", _("scored_at is missing: only complete score sets are exported."))
     return None if key is None or evaluator is None else (key, encode_ordered(row, COLUMNS["score_sets"]))
 
 
@@ -76,14 +77,14 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if value is not None:
         value = read_number(value, "value", bad)
     if type(note) is not str or len(note) > MAX_NOTE:
-        bad("note", f"note must be text of at most {MAX_NOTE} characters.")
+        bad("note", _("note must be text of at most %(n)d characters.", n=MAX_NOTE))
     if seen is not None and not is_whole(seen):
-        bad("input", "input must be the hash of the scored input, a whole number, or null.")
+        bad("input", _("input must be the hash of the scored input, a whole number, or null."))
         seen = None
     flags = []
     for flag in ("in_training", "empty", "truncated"):
         if row.get(flag) is not None and type(row[flag]) is not bool:
-            bad(flag, f"{flag} must be true or false.")
+            bad(flag, _("%(flag)s must be true or false.", flag=flag))
         flags.append(int(row.get(flag) is True))
     step = read_step(row, "step", bad)
     if name is None or item is None or system is None:
@@ -103,13 +104,13 @@ def _one_line(field: str, value: Any, bad: Bad) -> None:
     """Reject line breaks, control characters and changes of direction in a text and in all nested texts."""
     left = [value]
     while left:
-        found = left.pop()
-        if type(found) is dict:
-            left += [*found, *found.values()]
-        elif type(found) is list:
-            left += found
-        elif type(found) is str and (why := explain_breaking(found)):
-            bad(field, f"{field} holds {why}")
+        part = left.pop()
+        if type(part) is dict:
+            left += [*part, *part.values()]
+        elif type(part) is list:
+            left += part
+        elif type(part) is str and (why := explain_breaking(part)):
+            bad(field, _("%(field)s contains %(why)s", field=field, why=why))
             return
 
 
@@ -123,4 +124,7 @@ def _moments(row: Row, names: tuple[str, ...], bad: Bad) -> None:
         except (TypeError, ValueError):
             aware = False
         if not aware:
-            bad(name, f"{name} must be a moment with its time zone, such as 2026-05-01T12:00:00+00:00.")
+            bad(
+                name,
+                _("%(name)s must be a date and time with time zone, such as 2026-05-01T12:00:00+00:00.", name=name),
+            )

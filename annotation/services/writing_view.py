@@ -22,13 +22,14 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
+from annotation.selectors.attributes import read_attributes
 from annotation.selectors.own_campaigns import check_invited
-from annotation.selectors.writing import get_my_desk_task, is_taken_back, list_originals
+from annotation.selectors.writing import get_own_task, is_taken_back, list_originals
 from evalapp.accounts.models import User
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotAllowed
 
-from .writing_candidates import fetch_round_candidates, find_candidate, round_candidate
+from .writing_candidates import fetch_round_candidates, find_candidate, find_round_candidate
 from .writing_last import LastText, count_awaited, find_last
 
 Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
@@ -44,7 +45,7 @@ _WAITING, _SHOWN = WrittenReference.State.WAITING.value, WrittenReference.State.
 
 
 @dataclass(frozen=True)
-class DeskReference:
+class ReferenceView:
     """A reference on the page. `gain` is None if the arm sees no scores, and for references that the campaign started
     from; those also have no `public` id. `waiting`: other annotators have not confirmed it yet."""
 
@@ -57,7 +58,7 @@ class DeskReference:
 
 
 @dataclass(frozen=True)
-class DeskCandidate:
+class CandidateView:
     public: str
     text: str
     query: str
@@ -66,7 +67,7 @@ class DeskCandidate:
 
 
 @dataclass(frozen=True)
-class Desk:
+class TaskView:
     """The state of the writing page. `task` is None if there is nothing to write, for the reason `why`. `state`: write,
     wait (for others in the group), done, skipped, none. `candidate` is the candidate of the round (None if annotators
     choose). `growth`: (number of references in the set, its score) after each added text. `version` is that of the
@@ -81,8 +82,8 @@ class Desk:
     context: tuple[str, ...] = ()
     source: str | None = None
     originals: tuple[str, ...] = ()
-    references: tuple[DeskReference, ...] = ()
-    candidate: DeskCandidate | None = None
+    references: tuple[ReferenceView, ...] = ()
+    candidate: CandidateView | None = None
     attempts_left: int = 0
     growth: tuple[tuple[int, float], ...] = ()
     draft: dict[str, Any] | None = None
@@ -133,52 +134,33 @@ class Desk:
 
     def wire(self) -> dict[str, Any]:
         """The state as the API returns it. The arm is not named: annotators without scores do not learn of others."""
+        names = (
+            "state why source attempts_left max_attempts target draft round rounds waiting_for note done goal "
+            "to_confirm shows_scores shows_candidates allows_edit allows_own_text"
+        )
         return {
+            **read_attributes(self, names),
             "id": self.public,
             "campaign": self.campaign.pk,
-            "state": self.state,
-            "why": self.why,
             "message": self.why_text,
             "context": list(self.context),
-            "source": self.source,
             "originals": list(self.originals),
-            "references": [
-                {
-                    "text": row.text, "gain": row.gain, "mine": row.mine, "added_by_other": row.added_by_other,
-                    "waiting": row.waiting,
-                }
-                for row in self.references
-            ],
+            "references": [read_attributes(row, "text gain mine added_by_other waiting") for row in self.references],
             "candidate": None if self.candidate is None else vars(self.candidate),
-            "attempts_left": self.attempts_left,
-            "max_attempts": self.max_attempts,
-            "target": self.target,
             "growth": [list(point) for point in self.growth],
-            "draft": self.draft,
             "draft_version": self.version,
-            "round": self.round,
-            "rounds": self.rounds,
-            "waiting_for": self.waiting_for,
-            "note": self.note,
-            "done": self.done,
-            "goal": self.goal,
-            "to_confirm": self.to_confirm,
             "last": None if self.last is None else vars(self.last),
-            "shows_scores": self.shows_scores,
-            "shows_candidates": self.shows_candidates,
-            "allows_edit": self.allows_edit,
-            "allows_own_text": self.allows_own_text,
-        }  # fmt: skip
+        }
 
 
 # ---- the state of the page --------------------------------------------------------------------------------
 
 
-def get_desk(*, user: User, public: str) -> Desk:
+def get_task_view(*, user: User, public: str) -> TaskView:
     """The current state of a task; reading it renews the lease."""
-    task = get_my_desk_task(user=user, public=public)
+    task = get_own_task(user=user, public=public)
     renew_lease(task)
-    return make_desk(task)
+    return make_task_view(task)
 
 
 def renew_lease(task: WritingTask) -> None:
@@ -197,7 +179,7 @@ def check_right(user: User, campaign: WritingCampaign) -> Any:
     return project
 
 
-def make_desk(task: WritingTask) -> Desk:
+def make_task_view(task: WritingTask) -> TaskView:
     campaign, member = task.campaign, task.member
     is_open = task.state == WritingTask.State.OPEN
     state: Any = "write" if is_open else task.state
@@ -207,17 +189,17 @@ def make_desk(task: WritingTask) -> Desk:
     if campaign.in_rounds:
         rounds, note = fetch_round_candidates(task) if is_open else (0, "")
         waiting_for = count_awaited(task) if is_open else 0
-        candidate = round_candidate(task) if is_open and not waiting_for else None
+        candidate = find_round_candidate(task) if is_open and not waiting_for else None
         state = "wait" if waiting_for else state
     references, growth = _references(task)
-    return Desk(
+    return TaskView(
         campaign=campaign,
         member=member,
         task=task,
         state=state,
         context=tuple(task.unit.item.context),
         source=task.unit.item.source,
-        originals=shown_originals(campaign, list_originals(task)) if _is_constrained(campaign) else (),
+        originals=select_originals(campaign, list_originals(task)) if _is_constrained(campaign) else (),
         references=references,
         candidate=None if candidate is None else _shown(candidate),
         attempts_left=_left(task, candidate),
@@ -234,52 +216,52 @@ def make_desk(task: WritingTask) -> Desk:
     )
 
 
-def _shown(row: WritingCandidate) -> DeskCandidate:
-    return DeskCandidate(row.public, row.text, row.query, row.jaccard, row.source)
+def _shown(row: WritingCandidate) -> CandidateView:
+    return CandidateView(row.public, row.text, row.query, row.jaccard, row.source)
 
 
 def get_goal(campaign: WritingCampaign, member: WritingMember) -> int:
     return max(member.done, min(campaign.unit_count, campaign.max_per_annotator or campaign.unit_count))
 
 
-def _references(task: WritingTask) -> tuple[tuple[DeskReference, ...], tuple[tuple[int, float], ...]]:
+def _references(task: WritingTask) -> tuple[tuple[ReferenceView, ...], tuple[tuple[int, float], ...]]:
     """The references of the item, followed by those that wait for confirmation, and how the score grew."""
     here = Reference.objects.filter(item=task.unit.item_id, set=task.member.set_id).order_by("position")
     added = WrittenReference.objects.filter(unit=task.unit_id, set=task.member.set_id)
     written = {row.reference_id: row for row in added.filter(state=_SHOWN)}
     rows, growth = [], []
     for place, (pk, text) in enumerate(here.values_list("pk", "text"), 1):
-        own = written.get(pk)
-        rows.append(_row(task, text, own))
-        if own is not None and own.score is not None:
-            growth.append((place, own.score))
+        written_row = written.get(pk)
+        rows.append(_row(task, text, written_row))
+        if written_row is not None and written_row.score is not None:
+            growth.append((place, written_row.score))
     waiting = added.filter(state=_WAITING).order_by("pk")
     return (*rows, *(_row(task, row.text, row) for row in waiting)), tuple(growth)
 
 
-def _row(task: WritingTask, text: str, written: WrittenReference | None) -> DeskReference:
+def _row(task: WritingTask, text: str, written: WrittenReference | None) -> ReferenceView:
     if written is None:
-        return DeskReference(text)
+        return ReferenceView(text)
     mine = written.member_id == task.member_id
     gain = written.gain if task.shows_scores else None
-    return DeskReference(text, gain, mine, not mine, written.state == _WAITING, written.public)
+    return ReferenceView(text, gain, mine, not mine, written.state == _WAITING, written.public)
 
 
-def tried_before(task: WritingTask, candidate: WritingCandidate | None) -> EarlierAttempts:
+def count_earlier_attempts(task: WritingTask, candidate: WritingCandidate | None) -> EarlierAttempts:
     """The annotator's attempts for the candidate in this task, without texts that they took back. For own texts: the
     attempts since the last accepted or discarded one."""
     rows = WritingAttempt.objects.filter(~is_taken_back(), task=task, candidate=candidate)
     if candidate is None:
         rows = rows.filter(round=task.round)
-    found = list(rows.values_list("edited", "counted"))
-    return EarlierAttempts(any(not edited for edited, _ in found), sum(counted for _, counted in found))
+    attempts = list(rows.values_list("edited", "counted"))
+    return EarlierAttempts(any(not edited for edited, _ in attempts), sum(counted for _, counted in attempts))
 
 
 def _is_constrained(campaign: WritingCampaign) -> bool:
     return campaign.kind == WritingCampaign.Kind.CONSTRAINT
 
 
-def shown_originals(campaign: WritingCampaign, texts: tuple[str, ...]) -> tuple[str, ...]:
+def select_originals(campaign: WritingCampaign, texts: tuple[str, ...]) -> tuple[str, ...]:
     """The originals to show under a constraint. Texts are compared with the first reference, so only that one is shown;
     without further constraints, a text must differ from all of them."""
     if not _is_constrained(campaign):
@@ -291,17 +273,17 @@ def _left(task: WritingTask, candidate: WritingCandidate | None) -> int:
     """The edits that are left for the candidate of the round, or for the candidate in the draft."""
     if candidate is None and isinstance(task.draft, dict) and isinstance(task.draft.get("candidate"), str):
         candidate = find_candidate(task, task.draft["candidate"])
-    return max(0, int(task.campaign.options["max_attempts"]) - tried_before(task, candidate).edits)
+    return max(0, int(task.campaign.options["max_attempts"]) - count_earlier_attempts(task, candidate).edits)
 
 
 def count_to_confirm(member: WritingMember) -> int:
     """The number of texts that wait for this annotator's confirmation."""
     if not member.campaign.options["confirmations"]:
         return 0
-    return waiting_for_confirmation(member).count()
+    return list_unconfirmed(member).count()
 
 
-def waiting_for_confirmation(member: WritingMember) -> Any:
+def list_unconfirmed(member: WritingMember) -> Any:
     return (
         WrittenReference.objects.filter(campaign=member.campaign_id, state=_WAITING)
         .exclude(member=member)

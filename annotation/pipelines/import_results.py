@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Any
 
 from annotation.models import Campaign, RaterFilter, UploadChange, WritingCampaign
-from annotation.parsers.fields import NO_STEP
 from annotation.selectors.imported_campaigns import IMPORTED_CAMPAIGNS, list_imported_campaigns
 from annotation.services import hooks
 from evalapp.accounts.models import Project
+from evalapp.translation import gettext as _
 
-from .import_checks import Check, other_content, report_twice
+from .import_checks import Check, describe_missing, explain_other_content, report_twice
 from .import_staging import KNOWN, NEW, REPLACE, SAME
 
 # ---- check ------------------------------------------------------------------------------------------------
@@ -32,13 +32,16 @@ def check(check: Check) -> None:
                 f"t.n >= (SELECT min(n) FROM (SELECT n, sum(length(row)) OVER (ORDER BY n) AS held FROM {table})"
                 f" WHERE held > {MOST_CHARACTERS})",
                 "",
-                f"Up to this row the file holds more than {MOST_CHARACTERS >> 20} MB. Leave out what is not needed.",
+                _(
+                    "Up to this row, the file has more than %(n)d MB. Leave out what is not needed.",
+                    n=MOST_CHARACTERS >> 20,
+                ),
             )
     _filters(check)
     _campaigns(check)
     _scores(check)
     if check.staging.has("scores") or check.staging.has("score_sets") or check.documents:
-        hooks.check_found(check)
+        hooks.check_results(check)
         check.tick("scores and tables: checked")
 
 
@@ -51,8 +54,10 @@ def _filters(check: Check) -> None:
         if stored[name] == json.loads(row)["raters"]:
             decisions.append((SAME, None, n))
         else:
-            what = (
-                f"The filter “{name}” leaves out other raters here. A filter never changes: give this one another name."
+            what = _(
+                "The filter “%(name)s” excludes other raters in this project. Filters never change, so give this one "
+                "another name.",
+                name=name,
             )
             check.fail_row("filters", n, "name", what)
     check.settle("filters", decisions)
@@ -60,17 +65,22 @@ def _filters(check: Check) -> None:
 
 def _campaigns(check: Check) -> None:
     """A campaign of this project takes precedence over its description in a file."""
-    own = set(Campaign.objects.filter(project=check.project).values_list("slug", flat=True))
-    own |= set(WritingCampaign.objects.filter(project=check.project).values_list("slug", flat=True))
-    told = list_imported_campaigns(check.project)
+    slugs = set(Campaign.objects.filter(project=check.project).values_list("slug", flat=True))
+    slugs |= set(WritingCampaign.objects.filter(project=check.project).values_list("slug", flat=True))
+    imported = list_imported_campaigns(check.project)
     decisions: list[tuple[str, int | None, int]] = []
     for n, name, row in _new(check, "campaigns"):
-        if name in own or told.get(name) == json.loads(row):
+        if name in slugs or imported.get(name) == json.loads(row):
             decisions.append((SAME, None, n))
-        elif name in told and check.replace:
+        elif name in imported and check.replace:
             decisions.append((REPLACE, None, n))
-        elif name in told:
-            check.fail_row("campaigns", n, "campaign", other_content(f"What is told of the campaign “{name}”"))
+        elif name in imported:
+            check.fail_row(
+                "campaigns",
+                n,
+                "campaign",
+                explain_other_content(_("The description of the campaign “%(name)s”", name=name)),
+            )
     check.settle("campaigns", decisions)
 
 
@@ -86,7 +96,7 @@ def _scores(check: Check) -> None:
         "t.name NOT IN (SELECT key FROM score_sets)",
         "set",
         lambda name: (
-            f"score_sets of this upload does not describe the set of scores “{name}”. Upload both files."
+            _("score_sets of this upload does not describe the score set “%(name)s”. Upload both files.", name=name)
             + check.perhaps("score_sets")
         ),
         "t.name",
@@ -99,17 +109,10 @@ def _scores(check: Check) -> None:
         "scores",
         f"t.out IS NULL OR t.out IN (SELECT n FROM outputs WHERE act = '{KNOWN}' AND id IS NULL)",
         "system",
-        lambda system, item, step: (
-            f"There is no output of “{system}” for the item “{item}”{_at(step)}, neither in this upload nor stored."
-            + check.perhaps("outputs")
-        ),
+        lambda system, item, step: describe_missing(system, item, step) + check.perhaps("outputs"),
         "t.system | t.item | t.step",
     )
     check.tick("scores: found their outputs")
-
-
-def _at(step: int) -> str:
-    return "" if step == NO_STEP else f" at step {step}"
 
 
 def _new(check: Check, table: str) -> list[tuple[int, str, str]]:
@@ -129,7 +132,7 @@ def store(promotion: Any) -> None:
     )
     _store_campaigns(promotion)
     if staging.has("score_sets") or promotion.documents:
-        hooks.store_found(promotion)
+        hooks.store_results(promotion)
 
 
 def _filter(project: Project, row: dict[str, Any]) -> RaterFilter:
@@ -143,15 +146,15 @@ def _filter(project: Project, row: dict[str, Any]) -> RaterFilter:
 
 def _store_campaigns(promotion: Any) -> None:
     wanted = f"SELECT key, row FROM campaigns WHERE act IN ('{NEW}', '{REPLACE}') ORDER BY n"
-    found = {name: json.loads(row) for name, row in promotion.staging.execute(wanted).fetchall()}
-    if not found:
+    rows = {name: json.loads(row) for name, row in promotion.staging.execute(wanted).fetchall()}
+    if not rows:
         return
     project = Project.objects.get(pk=promotion.project.pk)
-    told = list_imported_campaigns(project)
-    was = {name: told[name] for name in found if name in told}
+    imported = list_imported_campaigns(project)
+    was = {name: imported[name] for name in rows if name in imported}
     UploadChange.objects.create(
-        upload=promotion.upload, table="campaigns", row=project.pk, before={"was": was, "became": found}
+        upload=promotion.upload, table="campaigns", row=project.pk, before={"was": was, "became": rows}
     )
-    project.meta = {**project.meta, IMPORTED_CAMPAIGNS: {**told, **found}}
+    project.meta = {**project.meta, IMPORTED_CAMPAIGNS: {**imported, **rows}}
     project.save(update_fields=["meta"])
     promotion.upload.project = promotion.project = project

@@ -11,18 +11,18 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.selectors.writing import excluded_texts, get_my_desk_task
+from annotation.selectors.writing import get_own_task, list_excluded_texts
 from annotation.services import hooks
 from annotation.services.writing_answers import Outcome
 from annotation.services.writing_candidates import find_candidate, remember_candidates
-from annotation.services.writing_desk import Desk, DeskReference
+from annotation.services.writing_view import ReferenceView, TaskView
 from evalapp.common.markdown import render_markdown
 from evalapp.side_figures import side_figure
 
 from .annotator_pages import TITLES
 from .scripted import make_store_key
 from .writing_forms import CONSTRAINT_WORDS
-from .writing_lists import source_words
+from .writing_lists import describe_candidate_source
 from .writing_plots import draw_growth
 
 #: The number of candidates on a page without script.
@@ -42,123 +42,123 @@ def _url(name: str, *arguments: Any) -> str:
         return ""
 
 
-def _urls(desk: Desk) -> dict[str, str]:
-    arguments = [desk.campaign.pk, desk.public]
-    found = {
+def _urls(view: TaskView) -> dict[str, str]:
+    arguments = [view.campaign.pk, view.public]
+    urls = {
         name or "one": reverse(f"annotation:write-{name or 'one'}", args=arguments)
         for name in ("", "draft", "drop", "done", "flag", "skip")
     }
-    if desk.shows_candidates:
-        found["candidates"] = _url("retrieval:candidates", desk.public)
-    if desk.shows_scores:
-        found["score"] = _url("scoring:live-score", desk.public)
-    return found
+    if view.shows_candidates:
+        urls["candidates"] = _url("retrieval:candidates", view.public)
+    if view.shows_scores:
+        urls["score"] = _url("scoring:live-score", view.public)
+    return urls
 
 
-def _gain_words(row: DeskReference) -> str:
+def _gain_words(row: ReferenceView) -> str:
     if row.gain is None:
         return ""
     return f"{'+' if row.gain >= 0 else '−'}{abs(row.gain):.3f}"
 
 
-def _who(row: DeskReference) -> str:
+def _who(row: ReferenceView) -> str:
     if row.waiting:
         return _("waiting for confirmation")
     return _("yours") if row.mine else _("by another annotator") if row.added_by_other else ""
 
 
-def _stamp(desk: Desk) -> str:
+def _stamp(view: TaskView) -> str:
     """A value that changes when the item changes for a reason other than the annotator's typing."""
-    told = [desk.state, desk.round, desk.waiting_for, [(row.text, row.waiting) for row in desk.references]]
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+    state = [view.state, view.round, view.waiting_for, [(row.text, row.waiting) for row in view.references]]
+    return hashlib.sha256(repr(state).encode()).hexdigest()[:12]
 
 
-def _hand(desk: Desk, typed: dict[str, Any] | None) -> dict[str, Any]:
+def _hand(view: TaskView, typed: dict[str, Any] | None) -> dict[str, Any]:
     """The content of the editor: the submitted text, the draft, the candidate of the round, or nothing."""
-    held: dict[str, Any] = {}
+    content: dict[str, Any] = {}
     if typed is not None:
-        held = typed
-    elif isinstance(desk.draft, dict) and desk.draft.get("text"):
-        held = desk.draft
-    if desk.candidate is not None and (not held or held.get("candidate") != desk.candidate.public):
-        held = {"text": desk.candidate.text, "candidate": desk.candidate.public}
-    source = source_words(desk.candidate.source) if desk.candidate is not None else ""
+        content = typed
+    elif isinstance(view.draft, dict) and view.draft.get("text"):
+        content = view.draft
+    if view.candidate is not None and (not content or content.get("candidate") != view.candidate.public):
+        content = {"text": view.candidate.text, "candidate": view.candidate.public}
+    source = describe_candidate_source(view.candidate.source) if view.candidate is not None else ""
     return {
-        "text": str(held.get("text") or ""),
-        "candidate": str(held.get("candidate") or ""),
-        "relevant": held.get("relevant"),
-        "query": desk.candidate.query if desk.candidate is not None else "",
+        "text": str(content.get("text") or ""),
+        "candidate": str(content.get("candidate") or ""),
+        "relevant": content.get("relevant"),
+        "query": view.candidate.query if view.candidate is not None else "",
         "source": source,
     }
 
 
-def base_context(request: HttpRequest, desk: Desk) -> dict[str, Any]:
+def make_base_context(request: HttpRequest, view: TaskView) -> dict[str, Any]:
     """The part of the context that does not need an item."""
-    campaign = desk.campaign
+    campaign = view.campaign
     return {
         "campaign": campaign,
-        "desk": desk if desk.task is not None else None,
-        "progress": {"number": desk.done + 1, "goal": desk.goal if desk.task is not None else None},
-        "to_confirm": desk.to_confirm,
-        "last": desk.last,
-        "last_url": reverse("annotation:write-back", args=[campaign.pk, desk.last.task]) if desk.last else "",
-        "state_words": {"title": TITLES.get(desk.why, TITLES["empty"]), "text": desk.why_text},
+        "view": view if view.task is not None else None,
+        "progress": {"number": view.done + 1, "goal": view.goal if view.task is not None else None},
+        "to_confirm": view.to_confirm,
+        "last": view.last,
+        "last_url": reverse("annotation:write-back", args=[campaign.pk, view.last.task]) if view.last else "",
+        "state_words": {"title": TITLES.get(view.why, TITLES["empty"]), "text": view.why_text},
         "store_key": make_store_key(request, "writing"),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
     }
 
 
-def desk_context(
+def make_context(
     request: HttpRequest,
-    desk: Desk,
+    view: TaskView,
     *,
     typed: dict[str, Any] | None = None,
     outcome: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """The context of an item. `typed` is a submitted text that returns to the editor, `outcome` its outcome."""
-    context = base_context(request, desk)
-    if desk.task is None:
+    context = make_base_context(request, view)
+    if view.task is None:
         return context
-    options = desk.campaign.options
-    references = [{"row": row, "who": _who(row), "gain": _gain_words(row)} for row in desk.references]
+    options = view.campaign.options
+    references = [{"row": row, "who": _who(row), "gain": _gain_words(row)} for row in view.references]
     growth = ""
     with side_figure("The plot of reliability"):
-        growth = draw_growth(desk.growth)
+        growth = draw_growth(view.growth)
     return {
         **context,
-        **item_context(desk),
-        "urls": _urls(desk),
-        "stamp": _stamp(desk),
-        "state": desk.state,
-        "hand": _hand(desk, typed),
+        **make_item_context(view),
+        "urls": _urls(view),
+        "stamp": _stamp(view),
+        "state": view.state,
+        "hand": _hand(view, typed),
         "references": references,
-        "now": desk.growth[-1][1] if desk.growth else None,
+        "now": view.growth[-1][1] if view.growth else None,
         "growth": growth,
         "min_gain": options["min_gain"],
         "written": len(references),
-        "rounds": desk.campaign.in_rounds,
+        "rounds": view.campaign.in_rounds,
         "submission": uuid4(),
         "outcome": outcome,
-        "closed_words": CLOSED_WORDS.get(desk.state, ""),
+        "closed_words": CLOSED_WORDS.get(view.state, ""),
         **more,
     }
 
 
-def item_context(desk: Desk) -> dict[str, Any]:
+def make_item_context(view: TaskView) -> dict[str, Any]:
     """The item and its instructions."""
-    options = desk.campaign.options
+    options = view.campaign.options
     return {
-        "item": {"context": desk.context, "source": desk.source},
-        "originals": desk.originals,
+        "item": {"context": view.context, "source": view.source},
+        "originals": view.originals,
         "instruction": options.get("instruction", ""),
         "constraint_words": CONSTRAINT_WORDS.get(options.get("constraint", ""), ""),
     }
 
 
-def outcome_words(outcome: Outcome) -> dict[str, Any]:
+def describe_outcome(outcome: Outcome) -> dict[str, Any]:
     """The outcome of a text, for the page and its script."""
-    finished = outcome.desk.state in ("done", "skipped")
+    finished = outcome.view.state in ("done", "skipped")
     message = outcome.message
     if outcome.score_before is not None and outcome.score_after is not None and outcome.decision != "wait":
         values = {"before": f"{outcome.score_before:.3f}", "after": f"{outcome.score_after:.3f}"}
@@ -177,20 +177,25 @@ def outcome_words(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def plain_candidates(request: HttpRequest, desk: Desk) -> dict[str, Any]:
+def list_plain_candidates(request: HttpRequest, view: TaskView) -> dict[str, Any]:
     """For pages without script: the list of candidates (`?candidates=1` or `?q=`), or one in the editor (`?use=`)."""
-    if not desk.shows_candidates or not ({"candidates", "q", "use"} & set(request.GET)):
+    if not view.shows_candidates or not ({"candidates", "q", "use"} & set(request.GET)):
         return {}
-    task = get_my_desk_task(user=request.user, public=desk.public)
+    task = get_own_task(user=request.user, public=view.public)
     used = find_candidate(task, request.GET.get("use", "")[:40])
     if used is not None:
         return {"hand": {"text": used.text, "candidate": used.public, "relevant": None}, "no_script": True}
     q = request.GET.get("q", "").strip()[:1000]
-    options = desk.campaign.options
-    found = hooks.find_candidates(
-        project=desk.campaign.project, corpus=desk.campaign.corpus, item=task.unit.item, k=PLAIN_SHOWN,
-        turns=options["candidate_turns"], exclude=excluded_texts(task), text=q or None,
+    options = view.campaign.options
+    candidates = hooks.find_candidates(
+        project=view.campaign.project, corpus=view.campaign.corpus, item=task.unit.item, k=PLAIN_SHOWN,
+        turns=options["candidate_turns"], exclude=list_excluded_texts(task), text=q or None,
     )  # fmt: skip
-    ids = remember_candidates(task=task, rows=found.rows)
-    rows = [{"id": public, "row": row} for public, row in zip(ids, found.rows, strict=True)]
-    return {"plain_candidates": rows, "plain_note": found.note or _("No candidates found."), "q": q, "no_script": True}
+    ids = remember_candidates(task=task, rows=candidates.rows)
+    rows = [{"id": public, "row": row} for public, row in zip(ids, candidates.rows, strict=True)]
+    return {
+        "plain_candidates": rows,
+        "plain_note": candidates.note or _("No candidates found."),
+        "q": q,
+        "no_script": True,
+    }

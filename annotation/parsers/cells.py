@@ -1,0 +1,149 @@
+"""Cells of CSV and TSV tables: the type of each column, and rows from texts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from evalapp.translation import gettext as _
+
+from .faults import Lost, Report, Row
+from .strict_json import HALF, DoubledKey, decode_object, find_half_pair, identify
+from .writer import COLUMNS
+
+#: Columns with JSON cells in CSV and TSV.
+JSON_CELLS = frozenset({"context", "references", "turns", "speakers", "meta", "simulated", "value"})
+WHOLE_CELLS = frozenset({"step", "step_a", "step_b"})
+_OBJECTS = frozenset({"meta", "written", "candidate_source"})
+#: Lists of texts that can be a single text.
+TEXT_LISTS = frozenset({"context", "references"})
+_LIST_OF_TEXTS = re.compile(r"\A\s*\[\s*[\"\]]")
+#: 3.5 with a decimal comma.
+_DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
+#: Ambiguous between a thousands separator and a decimal comma.
+_THOUSANDS = re.compile(r"\A\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
+_TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+#: Text columns in which an empty cell is an empty text; in others it is absent.
+KNOWN_TEXT = frozenset(
+    {"id", "item", "text", "rater", "aspect", "verdict", "system_a", "system_b", "query", "response", "kind"}
+)
+ATTEMPT_VALUES = frozenset(
+    {"relevant", "edited", "counted", "unscored", "score_before", "score_after", "improved", "seconds"}
+)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The types of a table's columns, by name; all others are text, absent if empty."""
+
+    json: frozenset[str] = JSON_CELLS
+    whole: frozenset[str] = WHOLE_CELLS
+    text: frozenset[str] = KNOWN_TEXT
+    #: Cells are separated by semicolons, as with decimal commas.
+    comma: bool = False
+
+
+def _get_columns(table: str) -> Cells:
+    """A column that belongs to another table, such as references in outputs.csv, is plain text."""
+    columns = frozenset(COLUMNS[table])
+    return Cells(JSON_CELLS & columns, WHOLE_CELLS & columns)
+
+
+#: Tables with columns of their own meaning.
+CELLS = {
+    **{table: _get_columns(table) for table in ("systems", "items", "outputs", "dialogues", "corpus")},
+    **{table: _get_columns(table) for table in ("ratings", "comparisons")},
+    "references": Cells(
+        frozenset({"meta", "written"}), frozenset({"position"}), frozenset({"set", "item", "text"})
+    ),
+    "filters": Cells(frozenset({"raters"}), frozenset(), frozenset({"name", "reason"})),
+    "campaigns": Cells(frozenset({"told"}), frozenset(), frozenset({"campaign", "kind"})),
+    "score_sets": Cells(
+        frozenset({"options", "systems"}), frozenset({"n_in_training"}),
+        frozenset({"id", "evaluator", "name", "kind", "aspect", "references", "signature", "short_signature", "data"}),
+    ),
+    "scores": Cells(
+        frozenset({"value", "in_training", "empty", "truncated"}), frozenset({"step", "input"}),
+        frozenset({"set", "item", "system"}),
+    ),
+    "attempts": Cells(
+        ATTEMPT_VALUES | {"candidate_source"},
+        frozenset({"annotator_group", "number", "round", "references_before"}),
+        frozenset(
+            {
+                "campaign", "item", "annotator", "arm", "set", "decision", "why", "text_before", "text", "signature",
+                "submission", "created_at",
+            }
+        ),
+    ),
+}  # fmt: skip
+
+
+def _cell(name: str, text: str, kind: Cells) -> Any:
+    """The value of a cell; ValueError with the error. An empty list or number is absent."""
+    if name in kind.whole:
+        match = re.fullmatch(rf"(-?\d{{1,19}})(?:{'[.,]' if kind.comma else '[.]'}0+)?", text.strip())
+        return int(match[1]) if match else text
+    if name == "simulated":
+        if text.strip().lower() not in _TRUTH:
+            raise ValueError(_("write true or false"))
+        return _TRUTH[text.strip().lower()]
+    if name in TEXT_LISTS and not text.lstrip().startswith("["):
+        return text
+    if name == "value":
+        if not kind.comma and _THOUSANDS.fullmatch(text):
+            whole, part = text.strip().replace(",", ""), text.strip().replace(",", ".", 1)
+            message = _("“%(text)s” may be %(whole)s or %(part)s; write it without a comma")
+            raise ValueError(message % {"text": text[:40], "whole": whole[:40], "part": part[:40]})
+        try:
+            return decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
+        except ValueError as error:
+            raise ValueError(_("“%(text)s” is not a number", text=text[:40])) from error
+    try:
+        return decode_object(text.encode())
+    except ValueError as error:
+        if name in TEXT_LISTS and not _LIST_OF_TEXTS.match(text):
+            return text  # it starts with a bracket but is not a list: [laughs] Hello
+        if (half := find_half_pair(text.encode())) is not None:
+            raise ValueError(_(HALF, half=half).rstrip(".")) from error
+        example = '{"domain": "food"}' if name in _OBJECTS else '["first", "second"]'
+        if name in ATTEMPT_VALUES:
+            example = _("true, false or a number")
+        raise ValueError(_("the cell must contain JSON such as %(example)s", example=example)) from error
+
+
+def read_cells(
+    names: list[str], cells: list[str], line: int, report: Report, kind: Cells, lost: Lost, doubled: list[int]
+) -> Row | None:
+    row: Row = {}
+    good = True
+    for name, text in zip(names, cells, strict=True):
+        if name in kind.json or name in kind.whole:
+            if not text.strip():
+                continue
+            try:
+                row[name] = _cell(name, text, kind)
+            except ValueError as error:
+                report(line, name, f"{name}: {error}.")
+                good = False
+                if isinstance(error.__cause__, DoubledKey):
+                    doubled.append(line)
+        elif name == "source" or name not in kind.text:
+            if text:
+                row[name] = text
+        elif name == "system_b" and text.startswith('{"reference"'):
+            row[name] = _reference(text)
+        else:
+            row[name] = text
+    if not good:
+        lost(line, identify(row))
+        return None
+    return row
+
+
+def _reference(text: str) -> Any:
+    try:
+        return decode_object(text.encode())
+    except ValueError:
+        return text
