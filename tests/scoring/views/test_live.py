@@ -12,7 +12,7 @@ from annotation.services.hooks import Candidate
 from annotation.services.writing_candidates import remember_candidates
 from evalapp.common.errors import Unavailable
 from scoring.live.asking import Place, Superseded
-from scoring.services import view as views
+from scoring.services import desk as live_service
 from tests.scoring.training import make_trained
 from tests.writing import EVALUATOR, fill_ports, open_task_view, start_writing
 
@@ -49,7 +49,7 @@ def worker(monkeypatch):
             return self.answer
 
     found = Worker()
-    monkeypatch.setattr(views, "ask_live", found)
+    monkeypatch.setattr(live_service, "ask_live", found)
     return found
 
 
