@@ -128,7 +128,7 @@ def test_later_written_references_make_scores_against_their_set_stale(cast, scor
 
     score(cast.project, "token-f1", references=name)
     assert stale() == ""
-    send(cast.annotator, desk, "And something more.")
+    send(cast.annotator, view, "And something more.")
     assert stale() == f"references were added to or removed from {name} later"
     score(cast.project, "token-f1", references=name)
     assert stale() == ""

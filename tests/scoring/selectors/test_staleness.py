@@ -136,13 +136,13 @@ def test_writing_into_a_scored_set_changes_the_data_version(cast, score, monkeyp
     }  # fmt: skip
     campaign = create_writing(user=cast.researcher, project=cast.project, plan=plan)
     open_campaign(user=cast.researcher, campaign=campaign)
-    desk = send(cast.annotator, open_task_view(cast.annotator, campaign), "Something quite else.").view
+    view = send(cast.annotator, open_task_view(cast.annotator, campaign), "Something quite else.").view
     name = WrittenReference.objects.get().set.name
     query = MatrixQuery(references=name)
     score(cast.project, "token-f1", references=name)
     before, people = compute_stamp(cast.project, query), compute_stamp(cast.project, SystemsQuery())
     assert make_table(cast.project, query)["stale"] == []
-    send(cast.annotator, desk, "And something more.")
+    send(cast.annotator, view, "And something more.")
     assert compute_stamp(cast.project, query) != before
     assert compute_stamp(cast.project, SystemsQuery()) == people
     assert f"references were added to or removed from {name}" in make_table(cast.project, query)["stale"][0]["reason"]
