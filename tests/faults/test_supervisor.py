@@ -141,7 +141,7 @@ def test_parts_killed_drained_restarted_and_interrupted(stack, project):
         family = list_family(up.process.pid)
         assert len(family) > len(NAMES) + 4  # also `up` itself, the watchdog, and the processes of web and workers
         up.process.send_signal(signal.SIGTERM)
-        up.until("ending beat")
+        up.until("stopping beat")
         time.sleep(0.5)
         assert request.finish() == 200
         assert up.process.wait(LONG) == 0
