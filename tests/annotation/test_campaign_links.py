@@ -231,7 +231,7 @@ def test_owner_removes_the_limit_to_one_campaign(world: World) -> None:
     assert page.count("only 1 campaign, by invitation") == page.count("Allow all campaigns") == 1
     url = reverse("accounts:member-role", args=["alpha", member.pk])
     done = client.post(url, {"role": "annotator", "all_campaigns": "1"}, follow=True).content.decode()
-    assert "nora is annotator now and may take part in all campaigns." in done
+    assert "nora now has the role annotator and may take part in all campaigns." in done
     assert "Allow all campaigns" not in done
     assert world.opened() == [True, True, True]
     assert AuditEvent.objects.filter(verb="member.changed", object="nora").count() == 1
