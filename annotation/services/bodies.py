@@ -79,7 +79,7 @@ def read_text(body: dict[str, Any], name: str, most: int | None = None) -> str:
         message = _("%(name)s must be a text.") % {"name": name}
         raise BadInput(message, faults=[Fault(message, field=name)])
     if most is not None and len(value) > most:
-        message = _("%(name)s has %(n)d characters; the maximum is %(most)d.")
-        message %= {"name": name, "n": len(value), "most": most}
+        message = _("%(name)s has %(n)s characters; the maximum is %(most)s.")
+        message %= {"name": name, "n": f"{len(value):,}", "most": f"{most:,}"}
         raise BadInput(message, faults=[Fault(message, field=name)])
     return value

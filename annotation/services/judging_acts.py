@@ -83,7 +83,7 @@ def check_draft(draft: Any) -> str:
         raise BadInput(_("A draft is an object."), faults=[Fault(_("Send an object."), field="draft")])
     text = json.dumps(draft)
     if len(text) > DRAFT_BYTES:
-        limit = _("The maximum is %(n)d bytes.") % {"n": DRAFT_BYTES}
+        limit = _("The maximum is %(n)s bytes.") % {"n": f"{DRAFT_BYTES:,}"}
         raise BadInput(_("The draft is too long."), faults=[Fault(limit, field="draft")])
     check_storable("draft", draft)
     return text
@@ -160,7 +160,7 @@ def read_remark(reason: str, text: str) -> str:
         message = _("Choose one of: %(reasons)s.") % {"reasons": ", ".join(ItemFlag.Reason.values)}
         raise BadInput(message, faults=[Fault(message, field="reason")])
     if len(text) > REMARK_LENGTH:
-        limit = _("The maximum is %(n)d characters.") % {"n": REMARK_LENGTH}
+        limit = _("The maximum is %(n)s characters.") % {"n": f"{REMARK_LENGTH:,}"}
         raise BadInput(_("The text is too long."), faults=[Fault(limit, field="text")])
     check_storable("text", text)
     return text.strip()

@@ -187,18 +187,18 @@ def _check_cost(costs: Sequence[int], what: str) -> None:
     if costs and max(costs) > MOST_OF_ONE:
         raise serializers.ValidationError(
             _(
-                "The limit is %(limit)d characters per %(what)s, counting text and context for each reference, not "
-                "%(n)d. Shorten it, or apply the evaluator to the project, which has no such limit."
+                "The limit is %(limit)s characters per %(what)s, counting text and context for each reference, not "
+                "%(n)s. Shorten it, or apply the evaluator to the project, which has no such limit."
             )
-            % {"limit": MOST_OF_ONE, "what": what, "n": max(costs)}
+            % {"limit": f"{MOST_OF_ONE:,}", "what": what, "n": f"{max(costs):,}"}
         )
     if sum(costs) > MOST_OF_ALL:
         raise serializers.ValidationError(
             _(
-                "The limit is %(limit)d characters per request, counting text and context for each reference, not "
-                "%(n)d. Send fewer texts per request."
+                "The limit is %(limit)s characters per request, counting text and context for each reference, not "
+                "%(n)s. Send fewer texts per request."
             )
-            % {"limit": MOST_OF_ALL, "n": sum(costs)}
+            % {"limit": f"{MOST_OF_ALL:,}", "n": f"{sum(costs):,}"}
         )
 
 

@@ -201,20 +201,20 @@ class Selection:
             )
         if n := self.counts.in_training:
             text = ngettext(
-                "%(n)d item belongs to a group that the evaluator was trained on, so its reliability is too "
+                "%(n)s item belongs to a group that the evaluator was trained on, so its reliability is too "
                 "optimistic. Train it with folds: then each item is handled by a model that has not seen its group.",
-                "%(n)d items belong to groups that the evaluator was trained on, so their reliabilities are too "
+                "%(n)s items belong to groups that the evaluator was trained on, so their reliabilities are too "
                 "optimistic. Train it with folds: then each item is handled by a model that has not seen its group.",
                 n,
             )
-            notes.append(text % {"n": n})
+            notes.append(text % {"n": f"{n:,}"})
         if n := self.counts.without_candidates:
             text = ngettext(
-                "%(n)d item had no candidate and has its initial references.",
-                "%(n)d items had no candidate and have their initial references.",
+                "%(n)s item had no candidate and has its initial references.",
+                "%(n)s items had no candidate and have their initial references.",
                 n,
             )
-            notes.append(text % {"n": n})
+            notes.append(text % {"n": f"{n:,}"})
         return notes + self.source.notes
 
     def _list_items(self, max_items: int | None) -> list[int]:

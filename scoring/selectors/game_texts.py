@@ -82,8 +82,8 @@ def draw_texts(project: Project, *, subset: str, references: str, items: int, se
     found = Texts(systems, units, without)
     if found.n_pairs > MOST_VERDICTS:
         raise BadInput(
-            _("A run compares at most %(most)d pairs of texts, not %(n)d: choose fewer items or fewer systems.")
-            % {"most": MOST_VERDICTS, "n": found.n_pairs}
+            _("A run compares at most %(most)s pairs of texts, not %(n)s: choose fewer items or fewer systems.")
+            % {"most": f"{MOST_VERDICTS:,}", "n": f"{found.n_pairs:,}"}
         )
     return found
 
