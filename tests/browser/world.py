@@ -63,7 +63,7 @@ ROUTES_WITHOUT_PAGE = {
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",
     "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
-    "scoring:choose", "scoring:games",
+    "scoring:choose", "scoring:games", "scoring:annotate",
     "annotation:campaign-guidelines-preview", "annotation:export-delete",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",

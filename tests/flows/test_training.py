@@ -107,7 +107,7 @@ def _check_all_pages(visitor: Visitor, encoder: str) -> None:
     visitor.sees("Catalogue", "shared-bert").follow("Train shared-bert").sees("Training data", "Rarely needed")
     values = {"encoder": encoder, "folds": 2, "name": "natural", "option_epochs": 1, "option_max_steps": 6}
     values["apply"] = None
-    visitor.send("Check", {**values, "name": "chrf"}, status=422).sees("is taken")
+    visitor.send("Check", {**values, "name": "chrf"}, status=422).sees("is reserved")
     visitor.send("Check", values).sees("Checking in")
     _wait(Run.objects.filter(kind="plan").latest("pk"))
     visitor.go(visitor.path.split("#")[0]).sees("Result of the check", "Models", "Steps")

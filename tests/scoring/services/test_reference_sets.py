@@ -61,8 +61,8 @@ def test_list_shows_counts_origin_and_users(project, score) -> None:
     rows = {row.name: row for row in list_sets(project)}
     assert list(rows) == ["original", "chosen-random", "chosen-raw", "chosen"]
     assert (rows["original"].n_references, rows["original"].n_items, rows["original"].origin) == (16, 4, "as uploaded")
-    assert rows["chosen"].origin == "selected by judge for bleu-star from the items’ further references"
-    assert rows["chosen-raw"].origin == "what chosen began with"
+    assert rows["chosen"].origin == "selected by judge for bleu-star from further references of the items"
+    assert rows["chosen-raw"].origin == "start of chosen"
     assert rows["chosen-raw"].per_item == 1
     assert [s.evaluator.slug for s in rows["chosen"].score_sets] == ["token-f1"]
     assert set(rows["original"].derived) == {"chosen", "chosen-raw", "chosen-random"}
@@ -107,7 +107,7 @@ def test_merging_keeps_each_text_once(project) -> None:
         texts = list_texts(project, "both", item)
         assert texts[: len(list_texts(project, "chosen", item))] == list_texts(project, "chosen", item)
         assert len(texts) == len(set(texts))
-    assert get_set(project, "both").origin == "chosen-raw and chosen and chosen-random together"
+    assert get_set(project, "both").origin == "merged from chosen-raw, chosen, chosen-random"
     with pytest.raises(Conflict, match="none is overwritten"):
         merge_sets(project=project, names=["chosen", "original"], into="both")
     with pytest.raises(BadInput, match="at least two"):
