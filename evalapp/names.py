@@ -34,7 +34,7 @@ def find_hidden(name: str) -> list[str]:
 
 
 def find_hidden_places(name: str) -> set[int]:
-    """Return the positions of those characters in `name`."""
+    """Return the positions of the characters in `name`."""
     if name.isascii() and name.isprintable():
         return set()
     places = {place for place, character in enumerate(name) if is_hidden(character)}
@@ -99,7 +99,7 @@ def explain_breaking(name: str) -> str:
 
 
 def explain_line(text: str) -> str:
-    """Return what is wrong with the characters of a text of one line, such as a licence; "" if nothing is."""
+    """Return what is wrong with the characters of a single-line text, such as a licence; "" if nothing is."""
     why = explain_breaking(text)
     return _("The text contains %(reason)s") % {"reason": why} if why else ""
 

@@ -81,7 +81,7 @@ def flag_unit(request: Request, public: str, flag: Callable[..., BaseFlag]) -> H
 
 @dataclass(frozen=True)
 class CampaignAPI:
-    """How the API of one kind of work differs. `noun` and `changeable` are words for the documentation."""
+    """How the API of a kind of work differs. `noun` and `changeable` are words for the documentation."""
 
     noun: str
     changeable: str

@@ -161,7 +161,7 @@ class Facts:
         return sum(judged.simulated for judged in self.judged.values())
 
     def mixed_column(self, table: str) -> str:
-        """The first column of a table with values of several types, which typed JSON readers reject."""
+        """The first column of a table with values of multiple types, which typed JSON readers reject."""
         shape = self.shapes.get(table)
         return shape.mixed if shape else ""
 

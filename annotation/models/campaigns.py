@@ -76,7 +76,7 @@ class CampaignAspect(models.Model):
 
 
 class Unit(models.Model):
-    """An output, an unordered pair of outputs of one item, or an output and a reference (Turing). Practice and control
+    """An output, an unordered pair of outputs of an item, or an output and a reference (Turing). Practice and control
     units have the `expected` answer with its reason (`why`) and have no slots."""
 
     class Kind(models.TextChoices):

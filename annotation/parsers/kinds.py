@@ -325,7 +325,7 @@ class DatasetRow:
 
 
 _FIELDS = {"name": 200, "task": 40, "lang": 20, "licence": 100_000, "source": 100_000, "notes": 1_000_000}
-#: The check for characters in fields of one line; source and notes may have several lines.
+#: The check for characters in single-line fields; source and notes may have several lines.
 _CHARACTERS = {**dict.fromkeys(("name", "task", "lang"), explain_hidden), "licence": explain_line}
 
 

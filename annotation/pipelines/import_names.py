@@ -14,7 +14,7 @@ from evalapp.translation import gettext as _
 
 from .import_staging import Staging
 
-#: The maximum number of hints of one kind, and of names with unusual characters that are compared.
+#: The maximum number of hints of a kind, and of names with unusual characters that are compared.
 _MOST_HINTS, _MOST_NAMES = 20, 100_000
 #: Contains a character outside printable ASCII.
 _UNUSUAL = "key GLOB '*[^!-~]*'"

@@ -131,7 +131,7 @@ def add_figures(progress: CampaignProgress, judgements: list[tuple] | None = Non
 
 
 def count_open_slots(campaign: Campaign) -> dict[int, tuple[int, int]]:
-    """Assigned slots by annotator, with the number of those whose lease has expired. Uses the partial index of open
+    """Assigned slots by annotator, with the number of slots whose lease has expired. Uses the partial index of open
     assignments by member, which requires the state as a literal; the plus stops SQLite from using the index by
     campaign."""
     now = timezone.now()

@@ -113,7 +113,7 @@ class ItemView:
 
     @property
     def only_simulated(self) -> bool:
-        """Whether all ratings of these outputs are simulated; the page says so once."""
+        """Whether all ratings of the outputs are simulated; the page says so once."""
         return all(rating["simulated"] for row in self.outputs for rating in row.ratings.values())
 
     @property

@@ -52,7 +52,7 @@ def list_own_assignments(*, user: User, campaign: Campaign, states: tuple[str, .
 
 
 def filter_by_state(rows: QuerySet[Assignment], state: str) -> QuerySet[Assignment]:
-    """The rows of `list_own_assignments` that are shown to be in `state`; all of them if it is empty."""
+    """The rows of `list_own_assignments` that are shown to be in `state`; all rows if it is empty."""
     waiting = Q(state__in=[Assignment.State.OPEN, Assignment.State.EXPIRED])
     if state == Assignment.State.OPEN:
         return rows.filter(waiting, lease_until__gt=timezone.now())

@@ -125,7 +125,7 @@ def _count_rows(campaign: Campaign) -> int:
 
 
 def _wanted(campaign: Campaign, players: int) -> int | None:
-    """The number of pairs of texts to create; None for all of them."""
+    """The number of pairs of texts to create; None for all."""
     wanted = campaign.plan.get("pairs")
     if not campaign.options.get("adaptive"):
         return wanted

@@ -66,7 +66,7 @@ class CampaignState:
             self.available[a, b] = False
 
     def _read_on(self, cursor: Any) -> None:
-        """Read new judgements; the first time all of them, and the pool."""
+        """Read new judgements, and the first time all judgements and the pool."""
         if not self.begun:
             cursor.execute(
                 "SELECT DISTINCT pair FROM annotation_slot WHERE campaign_id = %s AND state = 'pool'",
@@ -117,7 +117,7 @@ def claim_or_begin(
     cursor: Any, who: MemberContext, sheet: Sheet, order: int, start: int
 ) -> tuple[int, int, bool] | None:
     """A free slot of a started unit, or a newly started unit. Only some free slots are tried: an annotator far ahead of
-    the others has had all of them, and would search thousands in vain."""
+    the others has had all units, and would search thousands in vain."""
     return _claim_begun(cursor, who, start) or begin_unit(cursor, who, sheet, order)
 
 

@@ -41,7 +41,7 @@ _TEXTS = {
 
 
 def forget_texts(*, project: Project, keys: Sequence[str] | None = None) -> None:
-    """Invalidate the blocks of these items (None: of all items) until they are rebuilt."""
+    """Invalidate the blocks of the items (None: of all items) until they are rebuilt."""
     blocks = TextBlock.objects.filter(project=project)
     if keys is None or len(keys) > MANY:
         blocks.update(contexts=None, outputs=None)

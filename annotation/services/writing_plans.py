@@ -180,7 +180,7 @@ def _explain_no_items(campaign: WritingCampaign) -> str:
 
 
 def _list_set_arms(campaign: WritingCampaign) -> list[str]:
-    """The arms that have their own reference set. If annotators of several arms write for the same item, the texts of
+    """The arms that have their own reference set. If annotators of multiple arms write for the same item, the texts of
     one arm must not affect another; otherwise all share one set."""
     arms = campaign.options["arms"]
     return list(arms) if len(arms) > 1 and campaign.options["assign"] == "annotator" else [""]

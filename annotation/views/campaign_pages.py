@@ -25,7 +25,7 @@ PAGE_SIZE = 50
 
 @dataclass(frozen=True)
 class CampaignPages(Generic[C]):
-    """The pages of one kind of work: templates are in the folder `templates`, addresses are named `NAME`, `NAME-flags`
+    """The pages of a kind of work: templates are in the folder `templates`, addresses are named `NAME`, `NAME-flags`
     and so on, and annotators start at `first_page`."""
 
     model: type[C]

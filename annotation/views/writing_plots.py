@@ -137,7 +137,7 @@ def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "
         *_ticks(first, last, at, across),
     ]
     for number, (line, colour, dash) in enumerate(looks(shown)):
-        # Intervals of several lines are drawn side by side.
+        # Intervals of multiple lines are drawn side by side.
         shift = (number - (len(shown) - 1) / 2) * min(4.0, 16 / len(shown))
         parts += _one_line(line, colour, dash, shift, at, up)
     return mark_safe("".join([*parts, "</svg>"]))

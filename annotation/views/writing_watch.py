@@ -15,7 +15,7 @@ from evalapp.side_figures import side_figure
 from .writing_forms import ARM_NAMES
 from .writing_plots import Dot, Line, draw_rounds, looks
 
-#: The maximum number of lines in a plot; the table has all of them.
+#: The maximum number of lines in a plot; the table has all lines.
 MOST_LINES = 8
 
 

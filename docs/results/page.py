@@ -250,7 +250,7 @@ def write_files(study: Study) -> dict[str, str]:
 
 
 def save_pages(studies: Sequence[Study]) -> None:
-    """Write the pages of these studies and the list of all."""
+    """Write the pages of the studies and their list."""
     files = {"README.md": write_readme(read_studies())}
     for study in studies:
         files |= write_files(study)

@@ -128,7 +128,7 @@ class Run:
         return data.split(seed=1, shares=(share, 1 - share))[0]
 
     def folder(self, *names: object) -> Path:
-        """The folder of one training's checkpoints."""
+        """The folder of a training's checkpoints."""
         words = [self.study.name, *map(str, names), self.encoder or "", str(self.items or ""), "quick" * self.quick]
         return self.out / "work" / "-".join("".join(c if c.isalnum() else "_" for c in word) for word in words if word)
 

@@ -120,7 +120,7 @@ class Monitor:
 
     A check that fails or exceeds its time counts as one without comparisons, and training continues; the first failure
     is logged. After a check that exceeded its time, the next one is skipped, after another one the next 2, then 4, 8,
-    ..., until one ends in time; each of these is logged. `journal` is a JSON Lines file with texts and counts of each
+    ..., until one ends in time; each timeout is logged. `journal` is a JSON Lines file with texts and counts of each
     check, from which `resume` continues; each line has a hash of the inputs."""
 
     def __init__(

@@ -27,7 +27,7 @@ def set_deadline(moment: float | None) -> Iterator[None]:
 
 
 def _limit_step(timeout: float | None, error: type[Exception]) -> float | None:
-    """Return the time-out of one step. Raises `error` after the deadline."""
+    """Return the time-out of a step. Raises `error` after the deadline."""
     moment = _until.get()
     if moment is None:
         return timeout

@@ -57,7 +57,7 @@ class Watch:
             self._lines.append((weakref.ref(connection), line))
 
     def sweep(self) -> int:
-        """Shut down silent connections, forget closed ones, and return the number of those shut down."""
+        """Shut down silent connections, forget closed ones, and return how many were shut down."""
         count, open_lines = 0, []
         with self._lock:
             for reference, line in self._lines:

@@ -28,7 +28,7 @@ NOTES = (
 
 def build(folder: Path, seed: int = 7) -> None:
     """Write eight files of the interchange format into `folder`, which is created if necessary. Rows are in canonical
-    order; existing files of these names are overwritten."""
+    order; existing files with the same names are overwritten."""
     items, dialogues = read_items(), read_dialogues()
     outputs = all_outputs(items, dialogues, seed)
     values, references = _latents(items, dialogues, outputs, seed)

@@ -134,7 +134,7 @@ class NgramModel:
         candidates: int = 20,
         weight: float = 30.0,
     ) -> list[str]:
-        """The best of several drawn texts by
+        """The best of the drawn texts by
         mean log probability + weight * (association with the input - contradiction / 10)."""
 
         def merit(draft: tuple[list[str], float]) -> float:

@@ -63,7 +63,7 @@ def read_json(name: str) -> dict[str, Any]:
 
 def read_items() -> list[Item]:
     """All items, dialogues first, in the order of their ids. A group is an id without its last letter: two
-    contexts about one topic, or two descriptions of one restaurant, never to be split across train and test."""
+    contexts about one topic, or two descriptions of a restaurant, never to be split across train and test."""
     items = [
         Item(
             id=row["id"],

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadReport", "Row", "append", "drop", "rebuild", "state"]
 
-#: Maximum rows and bytes of one request.
+#: Maximum rows and bytes of a request.
 _ROWS, _BYTES = 2000, 8 << 20
 _SENDERS = 2
 #: An overloaded or absent server is asked again after .5, 1, 2, 4, 8, 8 ... seconds, for this many seconds in total.

@@ -194,7 +194,7 @@ class EmbeddedIndex:
 
 
 def _together(parts: Sequence[RowScores], k: int) -> list[tuple[int, float]]:
-    """Return the best k of the hits of several segments."""
+    """Return the best k of the hits of multiple segments."""
     if not parts:
         return []
     rows, values = (np.concatenate([part[side] for part in parts]) for side in (0, 1))

@@ -159,7 +159,7 @@ def _all_equal(
 
 
 def _gathered(numbers: Numbers, starts: npt.NDArray[Any], sizes: Numbers, rows: npt.NDArray[Any]) -> Numbers:
-    """Return the numbers of these rows, concatenated."""
+    """Return the numbers of the rows, concatenated."""
     each = sizes[rows].astype(np.int64)
     return numbers[np.arange(int(each.sum())) + np.repeat(starts[rows] - (np.cumsum(each) - each), each)]
 

@@ -20,7 +20,7 @@ RowScores = tuple[Ints, Floats]
 
 BLOCK = 1 << 18
 NONE: RowScores = (np.empty(0, np.int64), np.empty(0, np.float64))
-#: The arrays of one file of postings; "query" and "pair" each have all of them.
+#: The arrays of a file of postings; "query" and "pair" each have all arrays.
 PARTS = ("sizes", "row_starts", "rows", "starts", "lists", "dense", "bitmaps")
 
 
@@ -129,7 +129,7 @@ class Postings:
         return found + start, values
 
     def _count(self, tokens: Sequence[int], start: int, end: int) -> npt.NDArray[Any]:
-        """Return the number of these tokens in each set from start to end."""
+        """Return the number of the tokens in each set from start to end."""
         # One larger than any overlap must fit as well: `needed` uses it for "cannot be reached".
         kind = np.uint8 if len(tokens) < 255 else np.uint16 if len(tokens) < 65535 else np.uint32
         skipped = start & 7  # whole bytes of the bitmaps are read
@@ -179,7 +179,7 @@ def _jaccard(common: npt.NDArray[Any], one: int, other: npt.NDArray[Any]) -> Flo
 
 
 def _needed(size: int, known: int, lengths: Ints, threshold: float) -> Ints:
-    """Return the smallest overlap, at least 1, with which sets of these lengths reach the threshold; `known` + 1 if
+    """Return the smallest overlap, at least 1, with which sets of the given lengths reach the threshold; `known` + 1 if
     none."""
     guess = np.clip(np.ceil(threshold * (size + lengths) / (1 + threshold)) - 1, 1, known + 1).astype(np.int64)
     # The guess is rounded and at most one too low; the comparison that counts is that of the Jaccard indices.

@@ -191,7 +191,7 @@ class Data(Protocol):
         """Return ratings of dialogues, each dialogue as the only output of an item."""
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the outputs that are turns of these dialogues, and the position of the dialogue of each."""
+        """Return the outputs that are turns of the dialogues, and the position of the dialogue of each."""
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons: ...
 
@@ -225,7 +225,7 @@ class Data(Protocol):
         """Return members of a table by reference set that exports do not have."""
 
     def load_scored(self, score_set: Any, outputs: IntArray) -> Scored:
-        """Return the scores of these outputs, nan if there is none."""
+        """Return the scores of the outputs, nan if there is none."""
 
     def find_learned(self, score_sets: Sequence[Any], outputs: IntArray) -> BoolArray:
         """Return which outputs are in the training data of any given evaluator."""
@@ -268,12 +268,12 @@ class Size(Protocol):
         """Return the number of reference sets, and of score sets made with any of them, at least 1."""
 
     def share(self, n: int) -> Size:
-        """Return the limits for each of `n` tables of one request."""
+        """Return the limits for each of `n` tables of a request."""
 
     def missing_by_aspect(self, query: Any) -> Sequence[Query]:
         """Return the queries of the main table by aspect whose tables are not stored."""
 
 
-#: Cost of a figure with its interval relative to the share of one evaluator in the tests, and of a rank correlation
+#: Cost of a figure with its interval relative to the share of an evaluator in the tests, and of a rank correlation
 #: relative to Pearson's: each resample sorts the ranks again.
 FIGURE_COST, RANKS_COST = 4, 5

@@ -33,7 +33,7 @@ LOADING_SECONDS = 120
 
 #: A failed load is not repeated for this long, so that typing does not trigger it at every key.
 FAILED_SECONDS = 20
-#: Time spent on the references and candidates of one request, short enough that later requests do not wait.
+#: Time spent on the references and candidates of a request, short enough that later requests do not wait.
 TURN_SECONDS = 0.25
 #: Reason beside a null score that is infinite, which JSON cannot hold.
 INFINITE = "its score is infinite"
@@ -204,7 +204,7 @@ def _hide_folder(error: Exception, source: Mapping[str, str]) -> str:
 
 
 def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check: Deadline = NEVER) -> dict[str, Any]:
-    """Return `signature`, `scores` (null: undefined), a reason for each and `notes` on all of them."""
+    """Return `signature`, `scores` (null: undefined), a reason for each and `notes` on the whole request."""
     from scoring.ml import Record
 
     records = [
@@ -318,7 +318,7 @@ def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str
 
 
 def rate_sets(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `signature` and `values` of several reference sets of one item; null for an empty set."""
+    """Return `signature` and `values` of multiple reference sets of an item; null for an empty set."""
     values = rated.rate(_query(request), request["sets"])
     return {"signature": rated.signature, "values": [_finite(value) for value in values]}
 

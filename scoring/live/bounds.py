@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from scoring.ml import Evaluator, Record, Scores
 
-#: Most characters of one text, and of all texts of a request.
+#: Most characters of a text, and of all texts of a request.
 MOST_OF_ONE, MOST_OF_ALL = 200_000, 2_000_000
 #: Characters read between two checks of the deadline, about ten texts of an encoder's length.
 SLICE = 20_000

@@ -18,7 +18,7 @@ RETRY_TIMES = 10.0
 
 
 class Leaderboard(models.Model):
-    """The table of one query. `stamp` identifies the state of the data it was computed from."""
+    """The table of a query. `stamp` identifies the state of the data it was computed from."""
 
     class Kind(models.TextChoices):
         SYSTEMS = "systems", _("Systems")

@@ -76,7 +76,7 @@ UNKNOWN = "some words are unknown to the encoder"
 
 
 class ScoreSet(models.Model):
-    """All scores of one evaluator with one signature and one reference set (empty: it needs none)."""
+    """All scores of an evaluator with one signature and one reference set (empty: it needs none)."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="score_sets")
     evaluator = models.ForeignKey(Evaluator, on_delete=models.CASCADE, related_name="score_sets")

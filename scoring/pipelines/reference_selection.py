@@ -152,7 +152,7 @@ class Selector:
         return annotation, is_seen
 
     def predict_reliability(self, item: MLItem, texts: Sequence[str]) -> float:
-        """Return the reliability of these references, by the model that selects for the item."""
+        """Return the reliability of the references, by the model that selects for the item."""
         from scoring.ml import Record
         from scoring.ml.training.record import name_group
 

@@ -109,7 +109,7 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
 def _open(
     context: RunContext, evaluator: str, options: dict[str, Any], references: str, trained: Evaluator | None
 ) -> tuple[Scorer, list[Target]]:
-    """Load the evaluator and open its score set; an evaluator of several aspects has one set for each."""
+    """Load the evaluator and open its score set; an evaluator of multiple aspects has one set for each."""
     from scoring.ml import load
 
     entry = get_entry(trained.name if trained else evaluator)

@@ -75,7 +75,7 @@ class TimeLeft:
     def _estimate_model(
         self, now: float, done: int, total: int | None, *, takes_steps: bool, phase: str
     ) -> float | None:
-        """Return the seconds of one model from start to end."""
+        """Return the seconds of a model from start to end."""
         spent, gained = now - self.phase_start, done - self.first_done
         per_unit = spent / gained if gained > 0 and spent > MIN_SECONDS else None
         so_far = now - self.model_start

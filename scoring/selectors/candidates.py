@@ -76,7 +76,7 @@ def check_origin(project: Project, origin: Origin) -> None:
 def open_source(
     project: Project, origin: Origin, *, references: ReferenceSet, most: int, turns: int | None, systems: Iterable[str]
 ) -> Source:
-    """Return the source of these candidates, with at most `most` for an item."""
+    """Return the source of the candidates, with at most `most` for an item."""
     if origin.kind == CORPUS:
         return _FromCorpus(project, origin.corpus, most, turns)
     if origin.kind == OUTPUTS:

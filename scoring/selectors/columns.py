@@ -38,11 +38,11 @@ class ScoreColumns:
         return len(self.output)
 
     def of(self, outputs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the values of these outputs, nan if there is none."""
+        """Return the values of the outputs, nan if there is none."""
         return self.at(self.places(outputs))
 
     def places(self, outputs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions of these outputs, -1 if absent."""
+        """Return the positions of the outputs, -1 if absent."""
         if not len(self):
             return np.full(len(outputs), -1, dtype=np.int64)
         place = np.minimum(np.searchsorted(self.output, outputs), len(self) - 1)
@@ -53,7 +53,7 @@ class ScoreColumns:
         return np.append(self.value, np.nan)[places]
 
     def learned_from(self, outputs: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return which of these outputs are in the training data of the evaluator."""
+        """Return which of the outputs are in the training data of the evaluator."""
         return np.isin(outputs, self.output[self.in_training])
 
 

@@ -70,7 +70,7 @@ def check_choice(project: Project, choice: DataChoice) -> None:
 
 
 def judged_aspects(project: Project, kinds: Collection[str], choice: DataChoice | None = None) -> list[str]:
-    """Return the aspects with judgements of these kinds (`ratings`, `comparisons`) within a choice, in order."""
+    """Return the aspects with judgements of the given kinds (`ratings`, `comparisons`) within a choice, in order."""
     choice = choice or DataChoice()
     ratings = Rating.objects.filter(project=project, aspect=OuterRef("pk"), output__isnull=False)
     compared = Comparison.objects.filter(project=project, aspect=OuterRef("pk"))
@@ -188,7 +188,7 @@ class _Reader:
             self.items.append(types.Item(key, tuple(context), source, references, group, canonical(decode(meta))))
 
     def _outputs(self, keys: dict[int, str]) -> dict[int, int]:
-        """Add the outputs of these items; return the position of each in `outputs` by primary key."""
+        """Add the outputs of the items; return the position of each in `outputs` by primary key."""
         from scoring.ml import types
 
         rows = Output.objects.filter(item_id__in=keys)

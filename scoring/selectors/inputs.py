@@ -76,7 +76,7 @@ def iterate_inputs(
     known: ScoreSet | None = None,
     items: int = ITEMS_PER_CHUNK,
 ) -> Iterator[list[Input]]:
-    """Yield outputs (of one system and step if `only` is given) with context, source and references, in chunks of
+    """Yield outputs (of a system and step if `only` is given) with context, source and references, in chunks of
     items; with `known` also the input hashes of that score set."""
     from scoring.ml import Record
 

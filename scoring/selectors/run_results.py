@@ -20,7 +20,7 @@ OWN = ("train", "artefact")
 
 
 def make_score_address(score_set: ScoreSet) -> str:
-    """Return the address of the page of these scores."""
+    """Return the address of the page of the scores."""
     return f"/projects/{score_set.project.slug}/evaluators/{score_set.evaluator.slug}/?set={score_set.pk}"
 
 

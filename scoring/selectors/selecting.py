@@ -21,7 +21,7 @@ from .score_sets import current_sets
 from .training import refuse_away
 
 KIND = "selection"
-#: Key in the meta of systems that are variants of one architecture, as in `scoring.ml.selection`.
+#: Key in the meta of systems that are variants of an architecture, as in `scoring.ml.selection`.
 VARIANT_OF = "variant_of"
 
 

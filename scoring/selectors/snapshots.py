@@ -93,7 +93,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Changes:
-    """Rows of two tables of one kind in the order of the second, with the settings and counts that differ."""
+    """Rows of two tables of a kind in the order of the second, with the settings and counts that differ."""
 
     kind: str
     coefficient: str

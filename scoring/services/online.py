@@ -55,7 +55,7 @@ def _find_source(
 
 
 def _check_scope(user: Any) -> None:
-    """Check that a token has the scope `read`; a token of one project may also use what belongs to no project."""
+    """Check that a token has the scope `read`; a token of a project may also use what belongs to no project."""
     token = getattr(user, "api_token", None)
     if token is not None and not {"read", "manage"} & set(token.scopes):
         raise NotAllowed(_("This token lacks the scope “read”. Create one with it under Account, Tokens."))

@@ -209,7 +209,7 @@ def open_score_set(
 ) -> ScoreSet:
     """Return the score set of this signature, created if needed.
 
-    A new set belongs to `run`, which removes it if it ends without a score. A `trained` evaluator of several aspects
+    A new set belongs to `run`, which removes it if it ends without a score. A `trained` evaluator of multiple aspects
     has one set per aspect. Call `take_score_sets` before filling it.
     """
     with transaction.atomic():
@@ -317,7 +317,7 @@ def _remove(score_set: ScoreSet) -> bool:
 
 
 def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
-    """Replace the set's scores of these outputs, all or none."""
+    """Replace the set's scores of the outputs, all or none."""
     if not scores:
         return
     with transaction.atomic():

@@ -177,7 +177,7 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
 
 
 class _Errors:
-    """Collects the errors of a request, to report all of them at once."""
+    """Collects the errors of a request, to report all at once."""
 
     def __init__(self) -> None:
         self.found: list[EvalappError] = []

@@ -205,7 +205,7 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
 def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     postgres_db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three at once: the draft of one tab reclaims the slot, the answer of the other tab, which had read the assignment
+    """Three at once: the draft of a tab reclaims the slot, the answer of the other tab, which had read the assignment
     while its lease was expired, keeps that slot, and a server whose clock is ahead releases expired slots."""
     cast = make_cast()
     campaign = open_for(cast, items=1, systems=("sys-a",), overlap=2)

@@ -70,7 +70,7 @@ def test_every_learned_evaluator_goes_from_training_to_the_leaderboards(
 @pytest.mark.server("redis")
 def test_visitor_trains_applies_and_compares_all_five(workshop: None, encoder: str) -> None:
     visitor = sign_in("rita", PASSWORD)
-    # The worker trains the others while the pages of one evaluator are checked.
+    # The worker trains the others while the pages of an evaluator are checked.
     trainings = {name: _train(visitor, name, encoder) for name in LEARNED if name != "shared-bert"}
     _check_all_pages(visitor, encoder)
     scorings = []

@@ -9,7 +9,7 @@ from tests.evalapp.common.conftest import Installation
 
 
 def start(house: Installation, name: str, queues: str) -> subprocess.Popen:
-    """A worker of these queues with the toy evaluator in its catalogue; it ends with the installation."""
+    """A worker of the queues with the toy evaluator in its catalogue; it ends with the installation."""
     command = [
         sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include", "tests.scoring.toy_worker",
         "--pool", "prefork", "--concurrency", "1", "--queues", queues, "--hostname", f"{name}@%h",

@@ -108,7 +108,7 @@ def test_items_systems_and_dialogues_have_the_column():
 
 
 def same_keys() -> int:
-    """Checks that every row of these models has the key of its name."""
+    """Checks that every row of the models has the key of its name."""
     count = 0
     for model, field in ordered_models().items():
         for name, key in model._base_manager.values_list(field.source, field.attname):

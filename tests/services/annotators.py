@@ -92,7 +92,7 @@ class Response:
 
 
 class BrowserConnection:
-    """Connection and cookies of one annotator, with the standard library: it takes a quarter of the CPU time of httpx,
+    """Connection and cookies of an annotator, with the standard library: it takes a quarter of the CPU time of httpx,
     and annotators share the machine with the measured server."""
 
     #: Seconds without a request after which a browser closes its connection.

@@ -40,7 +40,7 @@ def read_aspects(run: Run) -> Iterator[tuple[str, str, str, Rows]]:
 
 
 def measure_ratings(run: Run, name: str, rows: Rows) -> dict[str, Any]:
-    """All coefficients of one aspect's ratings, and the reports on its raters."""
+    """All coefficients of an aspect's ratings, and the reports on its raters."""
     item, rater = [entry["item"] for entry in rows], [entry["rater"] for entry in rows]
     method = "rank" if name in run.settings["by_rank"] else "raw"
     value = normalise_ratings([entry["value"] for entry in rows], item, rater, method=method)
@@ -74,7 +74,7 @@ def measure_comparisons(run: Run, name: str, rows: Rows) -> dict[str, Any]:
 
 
 def share_equal_pairs(rows: list[tuple[str, str]]) -> float:
-    """The share of equal verdicts among all pairs of raters of one unit; every pair counts once."""
+    """The share of equal verdicts among all pairs of raters of a unit; every pair counts once."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for unit, verdict in rows:
         counts[unit][verdict] += 1

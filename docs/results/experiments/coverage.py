@@ -243,7 +243,8 @@ def rated_systems(rng: np.random.Generator, quality: Array, errors: Sequence[Arr
 
 
 def fixed_errors(rng: np.random.Generator, quality: Array, spread: float, times: int) -> list[Array]:
-    """Errors about these systems that leave evaluators equally good: of one length, uncorrelated with quality."""
+    """Errors about these systems that leave evaluators equally good: all texts of equal length, uncorrelated with
+    quality."""
     found = []
     for _ in range(times):
         error = rng.normal(size=len(quality))

@@ -35,7 +35,7 @@ FLOOR = 0.2
 
 @dataclass(frozen=True)
 class Columns:
-    """Comparisons of one aspect, with the difference of lengths in tokens, and ratings if there are any."""
+    """Comparisons of an aspect, with the difference of lengths in tokens, and ratings if there are any."""
 
     name: str
     a: np.ndarray

@@ -116,7 +116,7 @@ def measure(run: Run, data: Dataset, source: Source, metric: str, seed: int) -> 
 
 
 def report_on(part: Dataset, member: Ream, source: Source, seed: int, folder: Path) -> dict[str, Any] | None:
-    """R2, rank correlation and accuracies on sets of these items; None if their outputs give no gold reliability."""
+    """R2, rank correlation and accuracies on sets of the items; None if their outputs give no gold reliability."""
     items = training.query_items(part, source.aspect, source.ratings)
     if not items:
         return None

@@ -31,7 +31,7 @@ NEGATIVES = ("adversarial", "random")
 
 @dataclass(frozen=True)
 class Setting:
-    """One aspect of one set.
+    """An aspect of a set.
 
     `most`: at most so many groups in each part; `learns`: so many in the training part instead. Only the first `folds`
     folds are computed. A pair is read up to `max_length` tokens; None is the encoder's maximum.

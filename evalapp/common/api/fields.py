@@ -76,7 +76,7 @@ class StrictSerializer(serializers.Serializer):
 
 
 class WholeSerializer(serializers.Serializer):
-    """For a PATCH that needs every member, so that the OpenAPI document marks all of them as required."""
+    """For a PATCH that needs every member, so that the OpenAPI document marks all members as required."""
 
     @property
     def partial(self) -> bool:

@@ -25,7 +25,7 @@ VERB = "installation.restored"
 
 @dataclass(frozen=True)
 class Entry:
-    """`placing`: files may have been moved and not all of them moved back."""
+    """`placing`: files may have been moved, and some not moved back."""
 
     token: str
     file: str

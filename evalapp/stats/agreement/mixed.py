@@ -112,7 +112,7 @@ class MixedModel:
 
     def _sum_by_size(self, counts: IntArray) -> None:
         """Sums over the levels of the eliminated factor with equally many rows: number, products of their blocks,
-        products with their right sides, and the squares of those products."""
+        products with their right sides, and the squares of the products."""
         sizes, self._which = np.unique(counts, return_inverse=True)
         self._sizes, n = sizes.astype(np.float64), len(sizes)
         self._n_of_size = np.bincount(self._which, minlength=n).astype(np.float64)

@@ -67,7 +67,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p-values in the order given (Holm 1979). None or nan is no test: not counted, returned as
     None.
 
-    `p_values`: of the tests of one family.
+    `p_values`: of the tests of a family.
 
     >>> holm([0.01, 0.04, None])
     [0.02, 0.04, None]

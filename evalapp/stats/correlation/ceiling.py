@@ -79,7 +79,7 @@ def noise_ceiling(
     between raters. `bootstrap.cluster` groups items for resampling (default: the item).
 
     - `split-half`: each output's raters are dealt into two halves at random, `repeats` times; r = mean correlation of
-      the halves' means, in any level and grouping of `correlate`. From r the reliability of one rater, rho, is the
+      the halves' means, in any level and grouping of `correlate`. From r the reliability of a rater, rho, is the
       positive root of r^2 = R(a) R(b), R(k) = k rho / (1 + (k - 1) rho), for halves of a and b raters, and the
       reliability of all k raters is R(k): for equal halves the Spearman-Brown formula 2 r / (1 + r). Sizes are
       harmonic means over outputs. `of` chooses what is returned: "metric" sqrt(R(k)), the correlation that a metric

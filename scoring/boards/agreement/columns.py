@@ -68,7 +68,7 @@ def _figure(found: Mapping[str, Any] | None) -> str:
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yield an overview of all aspects, or coefficients, answers and raters of one aspect."""
+    """Yield an overview of all aspects, or coefficients, answers and raters of an aspect."""
     of = f" in {found['campaign']}" if found["campaign"] else ""
     yield f"Agreement in {found['project']}{of}" + (f": {found['aspect']}" if found["aspect"] else "")
     if found.get("filter"):

@@ -61,5 +61,5 @@ MEMBERS = ()
 
 
 def choose_model(table: Any) -> type[AgreementTable]:
-    """Return the model of the overview or of the detail of one aspect."""
+    """Return the model of the overview or of the detail of an aspect."""
     return DetailTable if isinstance(table, dict) and table.get("aspect") else OverviewTable

@@ -201,7 +201,7 @@ class ExportFolder:
         return build_ratings(shaped, self.units(), self.left_out(filter))
 
     def turns(self, dialogues: Sequence[str]) -> tuple[list[Place], list[int]]:
-        """Return the outputs that are turns of these dialogues, and the position of the dialogue of each. Their item
+        """Return the outputs that are turns of the dialogues, and the position of the dialogue of each. Their item
         has the dialogue as group, and their system is that of the dialogue, if any."""
         number = {key: place for place, key in enumerate(dialogues)}
         found = []
@@ -319,7 +319,7 @@ class ExportFolder:
             raise FolderError("items", f"there is no item “{item}”" if self.has("items") else _LOST) from None
 
     def lost(self, *tables: str) -> str:
-        """Return the error for the first of these tables without a file, "" if all have one."""
+        """Return the error for the first of the tables without a file, "" if all have one."""
         return next((str(FolderError(table, _LOST)) for table in tables if not self.has(table)), "")
 
 

@@ -243,7 +243,7 @@ class ProjectData:
         )
 
     def load_values(self, score_set: ScoreSet, outputs: IntArray) -> NDArray[np.float64]:
-        """Return the scores of these outputs, nan if there is none."""
+        """Return the scores of the outputs, nan if there is none."""
         import numpy as np
 
         from scoring.selectors.columns import find_columns, read_columns

@@ -106,7 +106,7 @@ def load_dialogues(project: Project, aspect: Aspect, filter: str = "") -> Rating
 
 
 def load_turns(project: Project, dialogues: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the outputs that are turns of these dialogues, and the position of the dialogue of each.
+    """Return the outputs that are turns of the dialogues, and the position of the dialogue of each.
 
     These are the outputs of items whose group is the dialogue, by the dialogue's system if it has one.
     """

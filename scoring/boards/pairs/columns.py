@@ -30,7 +30,7 @@ def list_names(table: Mapping[str, Any]) -> list[str]:
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
-    """Return a LaTeX table with intervals and letters; the last row is the agreement of one rater with the others."""
+    """Return a LaTeX table with intervals and letters; the last row is the agreement of a rater with the others."""
     names = list_names(table)
     rows = []
     for row in table["rows"]:

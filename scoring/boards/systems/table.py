@@ -47,7 +47,7 @@ class Spread(Part):
 
 
 class Extras(Part):
-    """Results of one method: connectivity, the tie parameter, shares, biases.
+    """Results of a method: connectivity, the tie parameter, shares, biases.
 
     Games by an evaluator have `verdicts`, `swap_consistency` and `people` (agreement of their order with human
     judgements).

@@ -40,7 +40,7 @@ class AdemNetwork(Network):
         return torch.cat([kept, kept.new_ones((len(kept), 1))], dim=1)
 
     def readable(self, c: Tensor, r: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The three components; of those that `inputs` excludes only the constant remains."""
+        """The three components; a component that `inputs` excludes is only a constant."""
         inputs = self.sizes["inputs"]
         if inputs == "text":
             return self._constant(c), self._constant(r), y

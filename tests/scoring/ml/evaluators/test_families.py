@@ -29,7 +29,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def data() -> Dataset:
-    """Ten items and dialogues with texts of several lengths; four systems, whose longer outputs are rated higher."""
+    """Ten items and dialogues with texts of multiple lengths; four systems, whose longer outputs are rated higher."""
     rng = np.random.default_rng(8)
 
     def text(n: int) -> str:

@@ -85,7 +85,7 @@ def test_familiar_words_in_order_are_likelier_and_every_word_has_a_probability()
     assert tokens.tolist() == [7, 7, 7, 2, 2]
     assert values[0] > values[1]
     assert values[0] > values[2] > values[3]
-    # Every unseen character costs more than a uniform guess over all of them.
+    # Every unseen character costs more than a uniform guess over all.
     assert values[3] < -300 * math.log(0x110000)
 
 

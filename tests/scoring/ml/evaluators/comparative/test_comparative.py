@@ -576,7 +576,7 @@ def test_collapsed_first_epoch_restarts(encoder, monkeypatch, tmp_path):
 
 
 def blank(data: Dataset, *systems: str) -> Dataset:
-    """The outputs of these systems, or of all, without text; all blank texts are spelled differently."""
+    """The outputs of the systems, or of all, without text; all blank texts are spelled differently."""
     return replace(
         data,
         outputs=tuple(

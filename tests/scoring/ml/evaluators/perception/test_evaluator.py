@@ -150,7 +150,7 @@ def test_empty_texts_lower_a_system_with_full_weight(trained: Perception, uncert
 
 
 def rewritten(whole: Dataset, **texts: str) -> Dataset:
-    """The data with these texts for all outputs of these systems."""
+    """The data with these texts for all outputs of the systems."""
     return replace(whole, outputs=tuple(replace(row, text=texts.get(row.system, row.text)) for row in whole.outputs))
 
 

@@ -18,7 +18,7 @@ PEOPLE = np.array([1.0, 2.0, 3.0])
 
 
 class Total(torch.nn.Module):
-    """The reliability of a set is the sum of one number per reference."""
+    """The reliability of a set is the sum of a number per reference."""
 
     def __init__(self) -> None:
         super().__init__()
