@@ -157,7 +157,7 @@ class UploadList(PagedView):
 
     @extend_schema(
         operation_id="uploads_create",
-        description="One or several files of the interchange format, or the rows of one file as the body. They are "
+        description="One or more files of the interchange format, or the rows of a file as the body. They are "
         "checked together and stored completely or not at all; sending the same content again changes nothing.",
         parameters=[
             OpenApiParameter(

@@ -47,7 +47,7 @@ _ORDER = (
 ABOUT = {
     "items": "contexts, their references and the group by which data are split",
     "outputs": "each system's text for each item",
-    "ratings": "one value by one rater for one aspect of one output (or of a whole dialogue)",
+    "ratings": "a value that a rater gave an output (or a whole dialogue) for an aspect",
     "comparisons": "one verdict by one rater on two outputs, or on an output and a reference",
     "aggregated_ratings": "mean, median and spread over raters, by output and aspect",
     "aggregated_comparisons": "how often each verdict was given, by pair and aspect",
@@ -57,7 +57,7 @@ ABOUT = {
     "attempts": "every attempt while references were written",
     "corpus": "the pairs in which candidates are searched",
     "score_sets": "evaluators with the signature under which they scored",
-    "scores": "one score of one output in one set of scores",
+    "scores": "a score for an output in a set of scores",
     "filters": "rater filters: raters excluded from tables, with the reason",
     "campaigns": "how judgements and references were collected",
     "judgements": "each judgement of a campaign: position in the rater's order, sides, probability of its pair",

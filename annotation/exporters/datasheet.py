@@ -17,7 +17,7 @@ from .options import ExportOptions
 Head = Mapping[str, Any]
 Answers = list[tuple[str, str]]
 _KINDS = {
-    "likert": "each output is rated on scales", "pairwise": "two outputs of one item are compared",
+    "likert": "each output is rated on scales", "pairwise": "two outputs for the same item are compared",
     "turing": "an output is compared with a reference", "ream": "references are written, with a reliability score",
     "constraint": "references are written under a constraint",
 }  # fmt: skip
@@ -77,7 +77,7 @@ def _evaluated(head: Head, facts: Facts) -> Answers:
     return [
         ("What do the systems do?", escape_markdown(head["task"])),
         ("In which language are the data?", escape_markdown(head["lang"])),
-        ("Which systems were evaluated, and of which kind are they?", escape_markdown(systems)),
+        ("Which systems were evaluated, and what kind are they?", escape_markdown(systems)),
         ("How many outputs are there?", f"{facts.counts['outputs']:,} for {facts.counts['items']:,} items"),
         ("How were the systems trained and run?", NOT_RECORDED),
     ]

@@ -69,7 +69,7 @@ class CampaignForm(PlanForm):
         OPTION_RULES["adaptive"],
         _("Adaptive pair selection"),
         _(
-            "Selects the pair of systems that is most informative for the ranking; “Number of pairs” of them are "
+            "Selects the pair of systems that is most informative for the ranking; “Number of pairs” such pairs are "
             "judged. The probability of each selection is stored, so that rankings can weight by it."
         ),
     )

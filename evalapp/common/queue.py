@@ -229,7 +229,7 @@ def queue_place(run: Run) -> int | None:
 
 
 def explain_waiting(run: Run) -> str:
-    """Return a text on why a run waits: `3 before it in its queue, 1 of them running`."""
+    """Return a text on why a run waits: `3 before it in its queue, 1 already running`."""
     place = queue_place(run)
     if place is None:
         return ""
@@ -241,7 +241,7 @@ def explain_waiting(run: Run) -> str:
         return _("%(before)d before it in its queue, running") % {"before": before}
     if not running:
         return _("%(before)d before it in its queue") % {"before": before}
-    text = _("%(before)d before it in its queue, %(running)d of them running")
+    text = _("%(before)d before it in its queue, %(running)d already running")
     return text % {"before": before, "running": running}
 
 

@@ -89,7 +89,7 @@ SETTINGS = (
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes; larger ones are refused before the body is read."),
     Setting("MIN_FREE_MB", "200", "Uploads are refused if fewer megabytes of disk are free."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
-    Setting("MAX_ROWS", "20000000", "Most rows of one uploaded file."),
+    Setting("MAX_ROWS", "20000000", "Maximum rows of an uploaded file."),
     Setting("ENCODERS", "none", "Names or folders of additional encoders that users may choose, separated by commas."),
     Setting("LIVE_TIMEOUT_MS", "2000", "Milliseconds to wait for an online score."),
     Setting("LIVE_MODELS", "4", "Number of evaluators that the worker for online scores keeps in memory."),
@@ -120,7 +120,7 @@ def _read_secret_file(name: str, value: str) -> str:
     if not path:
         return value
     if value:
-        raise ImproperlyConfigured(f"Both {name} and {name}_FILE are set. Keep one of them.")
+        raise ImproperlyConfigured(f"Both {name} and {name}_FILE are set. Keep only one.")
     try:
         content = Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -145,7 +145,7 @@ def _checked(raw: IO[bytes], name: FileName, limits: Limits, faults: Faults, wor
 def _project_pairs(part: CorpusPart, work: Work) -> Iterator[Pair]:
     """Pairs of a project. Those with an empty text are counted and left out."""
     if part.project is None:
-        raise Conflict(_("The project of these rows has been deleted."))
+        raise Conflict(_("The project has been deleted."))
     total = count_rows(part.project, part.kind)
     part.blank = 0
     facts = _facts(part, part.project)

@@ -107,7 +107,7 @@ def describe_source(corpus: Corpus, hit: Hit) -> dict[str, Any]:
 
 def _why_none(corpus: Corpus, words: str, context: str) -> str:
     if words:
-        return _("No pair of “%(name)s” contains all of these words.", name=corpus.name)
+        return _("No pair of “%(name)s” contains all these words.", name=corpus.name)
     if not corpus.count:
         return _("The corpus “%(name)s” is empty.", name=corpus.name)
     if not context.strip():

@@ -70,7 +70,7 @@ class ReferenceSelectionForm(forms.Form):
     )  # fmt: skip
     systems = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Systems"),
-        help_text=gettext_lazy("Candidates from outputs: only outputs of these systems. None selected: all."),
+        help_text=gettext_lazy("Candidates from outputs: only outputs by the selected systems. None selected: all."),
     )  # fmt: skip
     items = forms.CharField(
         required=False, label=gettext_lazy("Items"), help_text=gettext_lazy("Keys, one per line. Empty: all."),

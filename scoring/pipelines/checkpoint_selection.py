@@ -79,7 +79,7 @@ def without_training(data: Dataset, choosers: Iterable[Any]) -> Dataset:
     kept = {row.id for row in data.items if not any(is_seen(chooser, row.group, row.id) for chooser in choosers)}
     if not kept:
         text = _(
-            "At least one of these evaluators was trained on each item, so their selections would be no evidence. "
+            "Each item is in the training data of at least one evaluator, so their selections would be no evidence. "
             "Leave out those that were trained on all items, or train them with --folds 5."
         )
         raise BadInput(text)

@@ -43,7 +43,7 @@ def find_judge(project: Project, name: str = "") -> Evaluator:
             raise BadInput(_("%(name)s cannot be used: %(damage)s") % {"name": found.slug, "damage": found.damage})
         return found
     there = ", ".join(row.slug for row in judges[:20])
-    advice = _("Choose one of these: %(names)s.") % {"names": there}
+    advice = _("Choose from: %(names)s.") % {"names": there}
     if not there:
         advice = _("Train one: manage.py train comparative --project %(project)s") % {"project": project.slug}
     if not name:

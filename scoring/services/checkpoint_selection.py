@@ -54,8 +54,8 @@ def start_selection(*, project: Project, user: Any = None, options: SelectionOpt
         raise BadInput.of_field("variants", text % {"project": project.slug, "names": ", ".join(unknown[:3])})
     if not options.variants and not has_choices(project):
         text = _(
-            "%(project)s has nothing to select from: upload outputs of one system at several steps, or name systems "
-            "that are variants of one."
+            "%(project)s has nothing to select from: upload outputs of a system at different steps, or name systems "
+            "that are variants of each other."
         )
         raise BadInput(text % {"project": project.slug})
     names = list(dict.fromkeys(options.evaluators)) or usual_choosers(project, options.references)

@@ -142,7 +142,7 @@ def _check_options(project: Project, options: ReferenceSelection) -> dict[str, A
     get_reference_set(project, options.references)
     faults += value_faults(options)
     if options.start == "all" and origin.kind == WITHHELD:
-        text = _("Withheld candidates are the item's further references: start with one of them.")
+        text = _("Withheld candidates are the item's further references: start with a single reference.")
         faults.append(Fault(text, field="start"))
     if options.turns is not None and origin.kind != CORPUS:
         faults.append(Fault(_("turns is only for candidates from a corpus."), field="turns"))

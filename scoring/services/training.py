@@ -71,9 +71,9 @@ class TrainingOptions:
     name: str = param("", help="Name of the trained evaluator; empty: the next free `METHOD-N`.")
     apply: bool = param(False, help="Score every output after the training.")
     options: Mapping[str, Any] = param({}, help="Further options of the method; they override the profile's.")
-    campaigns: tuple[str, ...] = param((), help="Only judgements of these campaigns (`uploads`: uploaded ones).")
-    raters: tuple[str, ...] = param((), help="Only judgements of these raters.")
-    systems: tuple[str, ...] = param((), help="Only texts of these systems.")
+    campaigns: tuple[str, ...] = param((), help="Only judgements from the given campaigns (`uploads`: uploaded ones).")
+    raters: tuple[str, ...] = param((), help="Only judgements by the given raters.")
+    systems: tuple[str, ...] = param((), help="Only texts by the given systems.")
 
 
 def start_training(

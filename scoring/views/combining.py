@@ -31,7 +31,7 @@ from ..services.combining import METHODS, CombineOptions, combine_again, start_c
 class CombineForm(forms.Form):
     parts = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Evaluators"),
-        help_text=gettext_lazy("Two or more. Outputs without a score by one of them have no combined score."),
+        help_text=gettext_lazy("Two or more. Outputs without a score by each selected evaluator are not scored."),
     )  # fmt: skip
     method = forms.ChoiceField(
         choices=list(METHODS.items()), initial="mean-z", label=gettext_lazy("Method"),

@@ -91,7 +91,7 @@ def _check_landing(project: Project, landing: str) -> None:
     if kind is not None:
         campaigns = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects
         if not campaigns.filter(project=project, pk=match.kwargs["pk"]).exists():
-            text = _("This project has no such campaign. Enter the page of one of its campaigns.")
+            text = _("This project has no such campaign. Enter the page of a campaign in this project.")
     elif match.kwargs.get("slug", project.slug) != project.slug:
         text = _("This page belongs to another project. Enter a page of this project.")
     if text:

@@ -125,7 +125,7 @@ class Command(commands.Command):
         elif result["state"] in Run.ACTIVE:
             self.stdout.write(f"Run {result['run']} is {result['state']}. Follow it: manage.py run {result['run']}")
         else:
-            new = "" if result.get("added") is None else f", {result['added']:,} of these new"
+            new = "" if result.get("added") is None else f", {result['added']:,} new"
             read = f"{result['name']}: {result['read']:,} pairs read{new}"
             self.stdout.write(f"{read}; {result['pairs']:,} different pairs are indexed.")
 

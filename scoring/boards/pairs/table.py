@@ -48,7 +48,7 @@ class PairsColumn(Part):
 
 class PairsTable(BoardTable):
     columns: list[PairsColumn]
-    ceiling: list[Estimate | None] = about("Agreement of one rater with the others, in the order of `columns`.")
+    ceiling: list[Estimate | None] = about("Agreement of a rater with the others, in the order of `columns`.")
     by_lot: Number = about("Chance level on all pairs: calling every pair tied, or guessing, whichever is higher.")
     n_pairs: Number
     n_decided: Number

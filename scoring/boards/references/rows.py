@@ -162,5 +162,5 @@ def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_pe
     if len(names) < 2:
         return "Fewer than two reference sets have scores. Score with another set to compare them."
     if all(sum(cell["note"] != NOT_SCORED for cell in row["cells"].values()) < 2 for row in rows):
-        return "No evaluator has scores with two of these sets. Apply the same evaluator with each set."
+        return "No evaluator has scores with at least two selected sets. Apply the same evaluator with each set."
     return ""

@@ -16,7 +16,7 @@ FIGURES = ("score", "mean", "sd")
 
 
 class Command(RunCommand):
-    help = "Scores of one evaluator by kind of text: by machines, and by people under each constraint."
+    help = "Scores of an evaluator by kind of text: by machines, and by people under each constraint."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or of a trained evaluator")
@@ -38,5 +38,5 @@ class Command(RunCommand):
         self.stdout.write(f"{result['evaluator']} by kind of text, each compared with the item's original")
         self.stdout.write("\n".join(as_lines(["kind", "texts", "n", *FIGURES], rows, left=(0, 1))))
         if result["n_in_training"]:
-            self.stdout.write(f"{result['n_in_training']} of these texts belong to groups it learned from.")
+            self.stdout.write(f"{result['n_in_training']} texts belong to groups in its training data.")
         self.stdout.write(result["signature"])

@@ -30,7 +30,7 @@ class Command(RunCommand):
         gain = "" if None in means else f", predicted reliability {means[0]:.3f} -> {means[1]:.3f}"
         self.stdout.write(
             f"{result['references']}: {result['n_references']:,} references of {result['items']:,} items, "
-            f"{result['added']:,} of them selected from {result['looked_at']:,} candidates{gain}."
+            f"{result['added']:,} selected from {result['looked_at']:,} candidates{gain}."
         )
         controls = [name for name in result["sets"] if name != result["references"]]
         if controls:

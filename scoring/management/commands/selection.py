@@ -31,7 +31,7 @@ class Command(RunCommand):
         parser.add_argument("slug", help="the project")
         parser.add_argument(
             "--variants", action="append", default=[], type=variant, metavar="NAME=SYSTEM,SYSTEM,...",
-            help="systems that are variants of one; may be repeated; default: `variant_of` in their meta",
+            help="systems that are variants of each other; may be repeated; default: `variant_of` in their meta",
         )  # fmt: skip
         add_options(parser, SelectionOptions, skip=("variants",))
         self.add_run_arguments(parser)
@@ -45,7 +45,7 @@ class Command(RunCommand):
         people = "mean rating" if result["judged_by"] == "ratings" else "share of comparisons won"
         self.stdout.write(f"Selections in {result['project']}, on {result['n_items']:,} items; people: {people}")
         if result["n_learned"]:
-            self.stdout.write(f"{result['n_learned']:,} items are left out: one of these evaluators learned from them.")
+            self.stdout.write(f"{result['n_learned']:,} items are left out: an evaluator was trained on them.")
         if result["simulated"]:
             self.stdout.write("These figures include simulated judgements.")
         for table in group_by_kind(result):

@@ -49,7 +49,7 @@ def test_add_list_reindex_delete(cast, file):
         command("corpus", "add", "talk", str(file), "--project", "alpha", "--licence", "MIT", "--here")
     Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
     derived = said("corpus", "add", "talk", "--derive", "dialogues", "--project", "alpha", "--here")
-    assert "1 pairs read, 1 of these new; 6 different pairs are indexed" in derived
+    assert "1 pairs read, 1 new; 6 different pairs are indexed" in derived
     assert command("corpus", "list", "--project", "alpha")["corpora"][0]["count"] == 6
     assert "ready" in said("corpus", "list")
     assert command("reindex", "alpha", "--here")["corpora"][0]["pairs"] == 6

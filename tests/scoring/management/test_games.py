@@ -244,7 +244,7 @@ def test_impossible_requests_are_explained(filled, source, score):
         ask(evaluator="comparative")
     judge = make_judge(filled.project, source)
     score(filled.project, "length")
-    with refused(BadInput, "length scores single texts and cannot compare. Choose one of these: judge."):
+    with refused(BadInput, "length scores single texts and cannot compare. Choose from: judge."):
         ask(evaluator="length")
     with refused(NotThere, "no evaluator “nothing”"):
         ask(evaluator="nothing")

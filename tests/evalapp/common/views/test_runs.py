@@ -51,7 +51,7 @@ def test_waiting_run_shows_its_position(reader, make):
     Run.objects.filter(pk=first.pk).update(state="running", heartbeat=timezone.now())
     assert "1 before it in its queue, running<" in get(reader, second)
     third = make()
-    assert "2 before it in its queue, 1 of them running<" in get(reader, third)
+    assert "2 before it in its queue, 1 already running<" in get(reader, third)
     Run.objects.filter(pk=first.pk).update(queue="gpu")
     assert "next in its queue" in get(reader, second), "a training of another queue keeps it from nothing"
     assert "its queue" not in get(reader, first)
