@@ -180,7 +180,7 @@ def make_constant(project: Project) -> None:
 @pytest.fixture
 def here(weekend: None, tmp_path: Path, monkeypatch: Any, django_db_blocker: Any) -> Iterator[Path]:
     """A fresh folder; rows that a page stores are rolled back. A run is executed as soon as it is followed."""
-    for module in ("scoring.management.following", "retrieval.management.commands.corpus"):
+    for module in ("evalapp.common.run_commands", "retrieval.management.commands.corpus"):
         monkeypatch.setattr(f"{module}.follow_run", lambda run, say: execute_run(run.pk) or run)
     monkeypatch.chdir(tmp_path)
     with django_db_blocker.unblock(), transaction.atomic():

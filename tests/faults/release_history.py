@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import connection, models
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.operations import RenameModel
 
 from evalapp.common.backup import tables
 
@@ -46,8 +47,15 @@ class ReleaseHistory:
         for migrations in self.plan:
             for migration in migrations:
                 self.state = self.executor.apply_migration(self.state, migration)
+                self._rename_tables(migration)
             self._fill()
             yield ".".join((migrations[-1].app_label, migrations[-1].name)) if len(migrations) == 1 else "the first"
+
+    def _rename_tables(self, migration: Any) -> None:
+        for operation in migration.operations:
+            if isinstance(operation, RenameModel):
+                former = f"{migration.app_label}_{operation.old_name_lower}"
+                self.rows[f"{migration.app_label}_{operation.new_name_lower}"] = self.rows.pop(former)
 
     def _fill(self) -> None:
         models_by_table = _get_models(self.state.apps)

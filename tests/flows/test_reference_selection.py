@@ -109,7 +109,7 @@ def test_from_corpus_to_enhanced_metrics(tmp_path, settings) -> None:
     table = command("meta", "flow", "--references", *names[1:])
     (row,) = table["rows"]
     assert row["n"] == 72
-    assert [entry["origin"] for entry in table["sets"]][-1] == "chosen by judge for token-f1 from the corpus talk"
+    assert [entry["origin"] for entry in table["sets"]][-1] == "selected by judge for token-f1 from the corpus talk"
     assert {(d["a"], d["b"]) for d in row["differences"]} == {
         ("better-random", "better-raw"), ("better", "better-raw"), ("better", "better-random"),
     }  # fmt: skip

@@ -41,7 +41,7 @@ def client(installation: Installation, encoder: str, settings: Any, part: Path) 
 def test_trained_evaluator_on_the_server_compares(client: Client, caplog: pytest.LogCaptureFixture) -> None:
     evaluator = client.evaluator("comparative-1", project="demo")
     monitor = Monitor(evaluator, ["Where are you from?", ["Hi.", "Hello. How are you?"]], timeout=120)
-    monitor.ask_first()
+    monitor.try_server()
     assert monitor.check(1, lambda left: ["I am from Kiel.", "Fine."]).n == 0
     check = monitor.check(2, lambda left: ["from from from", ""])
     assert check.n == 2

@@ -254,7 +254,7 @@ def test_unavailable_server(tmp_path, caplog):
 @pytest.mark.parametrize(
     ("name", "scopes", "error", "words"),
     [
-        ("comparative", ["read"], BadRequest, "name one that was trained"),
+        ("comparative", ["read"], BadRequest, "must be trained"),
         ("comparative-9", ["read"], NotFound, "comparative-9"),
         ("comparative-9", ["annotate"], NotAllowed, "lacks the scope “read”"),
     ],
