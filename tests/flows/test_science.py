@@ -67,7 +67,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     rita.follow("Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
     rita.follow("Raters").sees("Takes 1.0 s a judgement; the middle rater takes 9.0 s.")
     values = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
-    rita.send("Create filter", values).sees("The filter hasty is there", "One second each.")
+    rita.send("Create filter", values).sees("Filter hasty created", "One second each.")
     rita.follow("Systems").go("/projects/alpha/systems/?filter=hasty&method=win-rate")
     assert [row[1] for row in rita.table()] == ["mid", "zoo", "able"]
 

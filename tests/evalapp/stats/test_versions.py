@@ -85,7 +85,7 @@ def test_plain_z_of_systems_by_hand(tmp_path):
     for row in (row for row in rows if row["system"] == "m1"):
         own = by_person[row["rater"]]
         outputs.setdefault(row["item"], []).append((row["value"] - own.mean()) / own.std(ddof=1))
-    (m1,) = (row for row in found.found["rows"] if row["label"] == "m1")
+    (m1,) = (row for row in found.recomputed["rows"] if row["label"] == "m1")
     assert m1["value"] == pytest.approx(np.mean([np.mean(values) for values in outputs.values()]), abs=1e-9)
 
 

@@ -99,7 +99,7 @@ def test_combination_is_as_old_as_its_parts(scored, score):
     Output.objects.filter(pk=Output.objects.first().pk).update(text="quite another text")
     assert stale("both") == [""]
     score(project, "length")
-    assert (stale("both"), stale("other")) == (["its part length has other scores now, or none"], [""])
+    assert (stale("both"), stale("other")) == (["the scores of its part length changed"], [""])
     ScoreSet.objects.filter(project=project, evaluator__slug="random").delete()
     assert stale("other") == ["its part random has other scores now, or none"]
     done = execute_run(apply_evaluator(project=project, evaluator="both", send=False).pk)
@@ -123,7 +123,7 @@ def test_stacked_combination_is_as_old_as_its_ratings(scored):
     shown = get_next_assignment(user=scored.annotator, campaign_id=campaign.pk).shown
     assert shown is not None
     submit_answer(user=scored.annotator, public=shown.public, submission=uuid4(), answer={"quality": 4})
-    assert stale() == "people rated quality later, from which it learned its weights"
+    assert stale() == "ratings of quality, from which it learned its weights, were added later"
     execute_run(apply_evaluator(project=project, evaluator="stack", send=False).pk)
     assert stale() == ""
     first = Output.objects.select_related("item", "system").first()
@@ -248,7 +248,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     delete_evaluator(evaluator=part)
 
     found = {s.score_set.evaluator.slug: s for s in list_states(scored.project, Output.objects.count())}
-    reason = "its part comp-a was deleted, so that it cannot be brought up to date"
+    reason = "its part comp-a was deleted, so that it cannot be renewed"
     assert (found["comb-1"].stale, found["comb-1"].deleted) == (reason, ("comp-a",))
     assert (found["comb-2"].stale, found["comb-2"].deleted) == ("", ())
     assert read_values(scored.project, "comb-1").tolist() == before

@@ -49,8 +49,8 @@ def test_recompute_reports_the_figure_missing_in_the_export(
     assert {failed for outcome in lacking for failed in outcome.failed} == {name}
     assert main([str(folder)]) == 0
     said = capsys.readouterr().out
-    assert f"stopped their computation: {name}\n" in said
-    assert f"all equal; {len(lacking)} lack figures that failed when the export was written." in said
+    assert f"missing in the export because of an internal error: {name}\n" in said
+    assert f"all equal; {len(lacking)} lack figures that had failed in the export." in said
     assert "DIFFERENT" not in said
     # Existing figures are compared as always.
     path = folder / "leaderboard.json"
@@ -71,7 +71,7 @@ def test_changed_number_is_found_next_to_a_missing_figure():
         "rows": [{"evaluator": "m", "value": 0.6, "pa": {"value": 1.0, "n": 3, "note": ""}}],
         "findings": ["a", "b"],
     }
-    comparison = _Comparison(incomplete=True)
+    comparison = _Comparison(is_incomplete=True)
     comparison.walk("", kept, found)
     assert [one.where for one in comparison.differences] == ["rows[m].value"]
     assert comparison.missing == ["rows[m].pa", "findings"]
@@ -79,7 +79,7 @@ def test_changed_number_is_found_next_to_a_missing_figure():
     strict.walk("", kept, found)
     assert len(strict.differences) > 1
     # A figure that the export has but the data do not give is a difference.
-    comparison = _Comparison(incomplete=True)
+    comparison = _Comparison(is_incomplete=True)
     comparison.walk(
         "", {"findings": ["a", "b"], "test": "|test:none|k:1"}, {"findings": ["b"], "test": "|test:none|k:2"}
     )

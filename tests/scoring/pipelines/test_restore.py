@@ -124,18 +124,18 @@ def test_repeated_extended_and_changed_scores(cast):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (scores({**SCORES[0], "system": "nobody"}), "There is no output of “nobody” for the item “i1”"),
-        (scores({**SCORES[0], "step": 7}), "There is no output of “s” for the item “i1” at step 7"),
-        (scores({**SCORES[0], "set": "x"}), "does not describe the set of scores “x”"),
+        (scores({**SCORES[0], "system": "nobody"}), "“nobody” has no output for the item “i1”"),
+        (scores({**SCORES[0], "step": 7}), "“s” has no output of step 7 for the item “i1”"),
+        (scores({**SCORES[0], "set": "x"}), "does not describe the score set “x”"),
         (scores(SCORES[0], SCORES[0]), "The same key is already used in scores.jsonl:1"),
         (scores({**SCORES[0], "input": "4"}), "input must be the hash of the scored input"),
-        (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a moment with its time zone"),
+        (scores(of={**SET, "scored_at": "yesterday"}), "scored_at must be a date and time with time zone"),
         (scores(of={**SET, "kind": "oracle"}), "kind must be one of sentinel"),
         (scores(of={k: v for k, v in SET.items() if k != "short_signature"}), "short_signature is missing"),
         (scores(of={**SET, "signature": "", "name": ""}), "signature is missing"),
         (scores(of={**SET, "n_in_training": "many"}), "n_in_training must be a whole number"),
         (scores(of={**SET, "evaluator": "My metric/2"}), "“My metric/2” cannot name an evaluator"),
-        ({"filters.jsonl": [{"name": "Slow!", "raters": ["r"]}]}, "name must be small letters"),
+        ({"filters.jsonl": [{"name": "Slow!", "raters": ["r"]}]}, "name must consist of at most 63 lower-case letters"),
         ({"filters.jsonl": [{"name": "slow", "raters": []}]}, "at least one rater"),
         ({"campaigns.jsonl": [{"campaign": "c", "kind": "likert"}]}, "told must be an object"),
     ],
@@ -191,7 +191,7 @@ def test_filters_never_change_and_local_campaigns_take_precedence(cast):
     take_in(cast.project, {**WHOLE, "filters.jsonl": [slow], "campaigns.jsonl": [told]})
     assert not RaterFilter.objects.get(project=cast.project).is_active
     other = take_in(cast.project, {"filters.jsonl": [{**slow, "raters": ["q"]}]}, replace=True)
-    assert "leaves out other raters here" in list_errors(other)[0]
+    assert "excludes other raters in this project" in list_errors(other)[0]
     changed = {**told, "told": {"units": 4}}
     assert "stored with other content" in list_errors(take_in(cast.project, {"campaigns.jsonl": [changed]}))[0]
     assert take_in(cast.project, {"campaigns.jsonl": [changed]}, replace=True).state == "done"

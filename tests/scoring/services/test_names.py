@@ -49,7 +49,7 @@ def test_named_evaluator_keeps_its_name(cast, name, way):
 
 
 def test_unready_evaluator_refers_to_its_run(cast):
-    said = f"^compare is not ready: run {making(cast.project).pk} is still making it"
+    said = f"^compare is not ready: run {making(cast.project).pk} is in progress"
     for ask in (
         lambda: find_trained(cast.project, "compare"),
         lambda: find_judge(cast.project, "compare"),
@@ -62,7 +62,7 @@ def test_unready_evaluator_refers_to_its_run(cast):
 
 
 def test_its_page_and_the_api_also_say_so(cast, client):
-    said = f"compare is not ready: run {making(cast.project).pk} is still making it"
+    said = f"compare is not ready: run {making(cast.project).pk} is in progress"
     client.force_login(cast.researcher)
     page = client.get(reverse("scoring:evaluator", args=[cast.project.slug, "compare"]))
     assert (page.status_code, said in page.content.decode()) == (404, True)

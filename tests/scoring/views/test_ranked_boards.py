@@ -80,7 +80,7 @@ def test_same_by_command_and_api(compared, client):
     lines = io.StringIO()
     call_command("meta", "alpha", "--people", "m1", stdout=lines)
     assert "Human scores of 6 systems: Turing M1, 24 judgements" in lines.getvalue()
-    with pytest.raises(CommandError, match="One reference set"):
+    with pytest.raises(CommandError, match="only one reference set"):
         call_command("meta", "alpha", "--people", "m1", "--references", "original", "good")
     assert client.get("/api/v1/projects/alpha/leaderboards/evaluators/?people=rank").status_code == 400
 

@@ -74,7 +74,7 @@ def test_double_click_takes_one_snapshot(board, client, monkeypatch):
     assert places == [place("snapshot", "once")] * 2
     other = client.post(place("snapshots"), {**words, "note": "another"})
     assert other.headers["Location"] == place("snapshot", "once-2")
-    monkeypatch.setattr(snapshots, "TWICE", timedelta(0))
+    monkeypatch.setattr(snapshots, "DOUBLE_CLICK", timedelta(0))
     later = client.post(place("snapshots"), words)
     assert later.headers["Location"] == place("snapshot", "once-3")
 
@@ -95,14 +95,14 @@ def test_names_are_free_and_titles_have_a_default(board):
     assert first.title.startswith("Systems, quality, 20")
     with pytest.raises(Conflict, match="taken"):
         take_snapshot(project=board.project, query=SystemsQuery(), slug=first.slug)
-    with pytest.raises(BadInput, match="small letters"):
+    with pytest.raises(BadInput, match="lower-case letters"):
         take_snapshot(project=board.project, query=SystemsQuery(), slug="Not this")
     assert take_snapshot(project=board.project, query=SystemsQuery(), title="Compare").slug == "compare-2"
 
 
 def test_no_snapshot_of_a_table_under_computation(board, monkeypatch):
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
-    with pytest.raises(Conflict, match="just being computed"):
+    with pytest.raises(Conflict, match="being computed in run"):
         take_snapshot(project=board.project, query=SystemsQuery())
 
 
@@ -114,7 +114,7 @@ def test_snapshot_of_a_table_under_computation_stays_on_its_page(board, client, 
     shown = place("systems") + "?level=item"
     answer = client.post(place("snapshots"), words, headers={"Referer": f"http://testserver{shown}"})
     assert answer.headers["Location"] == shown
-    assert "Snapshot not saved. The table is just being computed" in read_page(client.get(place("systems")))
+    assert "The table is being computed in run" in read_page(client.get(place("systems")))
     answer = client.post(place("snapshots"), words, headers={"Referer": "http://elsewhere/systems/"})
     assert answer.headers["Location"] == place("snapshots")
     assert not Snapshot.objects.exists()

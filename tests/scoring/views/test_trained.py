@@ -343,7 +343,7 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
         f"{line.format(f'{name}, ')}: {value} to {value}" for line in lines for name, value in losses
     )
     assert pictures == {
-        f"mine, held-out part, {name.replace('_', ' ')}": "; ".join(f"{line.format('')}: 0.1 to 0.2" for line in lines)
+        f"mine, held-out data, {name.replace('_', ' ')}": "; ".join(f"{line.format('')}: 0.1 to 0.2" for line in lines)
         for name in names
     }
     assert "1 more</summary>" in page
