@@ -203,7 +203,7 @@ def test_missing_parts_are_reported(exported: Path, tmp_path: Path, capsys: pyte
     assert problems[4] == ""
     assert "there is no score set “len”" in problems[7]
     assert main([str(folder)]) == 1
-    assert "not recomputed: ratings: the folder holds no judgements" in capsys.readouterr().out
+    assert "not recomputed: ratings: the folder has no judgements by rater" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("table", ["items", "scores"])

@@ -97,9 +97,7 @@ def test_scores_of_another_aspect_are_not_used(scored):
         for aspect in ("", "tone")
     }
     assert found == {"": "tone", "tone": "tone"}
-    with pytest.raises(
-        BadInput, match="no scores of “wit” with the references “original”, only of other aspects such as “tone”"
-    ):
+    with pytest.raises(BadInput, match="no scores of “wit” with the references “original”, only of other aspects"):
         get_leaderboard(project=scored.project, query=SystemsQuery(by="length", aspect="wit"))
     # An evaluator with one score for all aspects has it for each.
     assert get_leaderboard(project=scored.project, query=SystemsQuery(by="token-f1", aspect="wit")).table["rows"]

@@ -159,7 +159,7 @@ def test_notes_on_intervals_match_the_simulation():
     for n in (10, 20, 50):
         (found,) = [row["result"] for row in rows if row["setting"] == f"agreement | {n} units"]
         shares = [found[name] for name in ("alpha (interval)", "alpha (nominal)", "Fleiss' kappa", "ICC(A,1)")]
-        assert f"in {min(shares):.2f} to {max(shares):.2f} for {n}".replace("0.", ".") in NARROW
+        assert f"in {min(shares):.2f} to {max(shares):.2f} from {n}".replace("0.", ".") in NARROW
 
 
 def test_system_scores_over_more_outputs_carry_a_note():
