@@ -61,8 +61,8 @@ class BodyLimit:
         limit = settings.MAX_UPLOAD_BYTES if is_upload else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
         if size > SMALL_BODY:
             user = find_sender(request)
-            if found := _PROJECT.match(request.path_info):
-                get_project(user=user, slug=found[1], need="write")
+            if match := _PROJECT.match(request.path_info):
+                get_project(user=user, slug=match[1], need="write")
             if not is_upload and not self.long.fullmatch(request.path_info):
                 text = _("This address accepts at most %(most)d KB, and this is %(size)s KB. Shorten it.")
                 raise TooLarge(text % {"most": SMALL_BODY // 1024, "size": f"{size / 1024:,.0f}"})
@@ -78,14 +78,14 @@ def find_sender(request: HttpRequest) -> Any:
     if request.user.is_authenticated:
         return request.user
     try:
-        found = TokenAuthentication().authenticate(request)
+        result = TokenAuthentication().authenticate(request)
     except AuthenticationFailed as error:
         raise SignInFirst(str(error.detail)) from error
-    if found is None:
+    if result is None:
         text = _("Without signing in, at most %(most)d KB are accepted.") % {"most": SMALL_BODY // 1024}
         way_out = SIGN_IN if request.path_info.startswith("/api/") else _("Sign in first.")
         raise SignInFirst(f"{text} {way_out}")
-    return found[0]
+    return result[0]
 
 
 def refuse(request: HttpRequest, error: EvalappError) -> HttpResponse:

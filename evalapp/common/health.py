@@ -64,12 +64,12 @@ _asked: Future[bool] | None = None
 
 
 def _ask(asked: Future[bool]) -> None:
-    found = False
+    result = False
     try:
-        found = _answers()
+        result = _answers()
         connection.close()
     finally:
-        asked.set_result(found)
+        asked.set_result(result)
 
 
 def _answers() -> bool:
@@ -113,11 +113,11 @@ Sample = tuple[dict[str, str], float]
 
 def metrics() -> Iterator[tuple[str, str, list[Sample]]]:
     """Return (name, help, samples). All are gauges, because they are read from the database."""
-    found = parts()
+    result = parts()
     yield "evalapp_info", "The version that runs.", [({"version": settings.VERSION}, 1)]
-    yield "evalapp_up", "Whether a part works.", [({"part": name}, float(works)) for name, works in found.items()]
+    yield "evalapp_up", "Whether a part works.", [({"part": name}, float(works)) for name, works in result.items()]
     yield "evalapp_disk_free_bytes", "Room in the data folder.", [({}, free_bytes())]
-    if not found["database"]:
+    if not result["database"]:
         return
     served = list_served_queues()
     yield (

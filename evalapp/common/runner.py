@@ -163,8 +163,8 @@ class _Heart(threading.Thread):
         if connection.connection is None and connection.vendor == "sqlite":
             with connection.cursor() as cursor:
                 cursor.execute("PRAGMA busy_timeout = 500")
-        if found := self.context.look():
-            (self.context.lost if found == "lost" else self.context.cancelled).set()
+        if result := self.context.look():
+            (self.context.lost if result == "lost" else self.context.cancelled).set()
             self.asked_at = self.asked_at or time.monotonic()
         self.context.save()
 

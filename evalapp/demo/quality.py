@@ -133,12 +133,12 @@ class Judge:
         """Return the numbers of attributes that the text states correctly and with another value."""
         said = wrong = 0
         for attribute, patterns in self._values.items():
-            found = {value for value, pattern in patterns.items() if pattern.search(text)}
-            if attribute == "family" and "no" in found:
-                found = {"no"}
+            result = {value for value, pattern in patterns.items() if pattern.search(text)}
+            if attribute == "family" and "no" in result:
+                result = {"no"}
             right = item.slots.get(attribute)
-            said += right in found
-            wrong += bool(found - {right})
+            said += right in result
+            wrong += bool(result - {right})
         return said, wrong
 
 

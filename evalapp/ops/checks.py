@@ -32,18 +32,18 @@ class Check:
 
 
 def python(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Check:
-    found = ".".join(map(str, version))
+    result = ".".join(map(str, version))
     if version[:2] >= OLDEST_PYTHON:
-        return Check("python", OK, found)
-    return Check("python", MISSING, found, "Install Python 3.11, delete .venv and run `make install`.")
+        return Check("python", OK, result)
+    return Check("python", MISSING, result, "Install Python 3.11, delete .venv and run `make install`.")
 
 
 def disk(folder: Path, least: int = LEAST_FREE_BYTES) -> Check:
     free = shutil.disk_usage(folder).free
-    found = f"{free / 1e9:.1f} GB free in {folder}"
+    result = f"{free / 1e9:.1f} GB free in {folder}"
     if free >= least:
-        return Check("disk", OK, found)
-    return Check("disk", MISSING, found, f"Free {(least - free) / 1e9:.1f} GB, or set EVALAPP_DATA.")
+        return Check("disk", OK, result)
+    return Check("disk", MISSING, result, f"Free {(least - free) / 1e9:.1f} GB, or set EVALAPP_DATA.")
 
 
 def supervisor(folder: Path) -> Check:
@@ -59,12 +59,12 @@ def supervisor(folder: Path) -> Check:
 def redis_server(url: str) -> Check:
     if redis.answers(url):
         return Check("redis", OK, f"answers at {without_password(url)}")
-    found = f"nothing answers at {without_password(url)}"
+    result = f"nothing answers at {without_password(url)}"
     try:
         program = redis.find_program()
     except OpsError as error:
-        return Check("redis", MISSING, found, str(error))
-    return Check("redis", MISSING, f"{found}; {program} is installed", "Start it with `python manage.py up`.")
+        return Check("redis", MISSING, result, str(error))
+    return Check("redis", MISSING, f"{result}; {program} is installed", "Start it with `python manage.py up`.")
 
 
 def encoder() -> Check:

@@ -162,8 +162,8 @@ class Connection(TConn):
         if end < 0:
             return 1
         head = bytes(self.received[: end + 2])
-        found = _LENGTH.search(head)
-        length = found[1].strip(b" \t") if found else b"0"
+        match = _LENGTH.search(head)
+        length = match[1].strip(b" \t") if match else b"0"
         if not length.isdigit() or len(length) > 18:
             raise ValueError("Content-Length is no number.")
         body = int(length)

@@ -90,10 +90,10 @@ class CandidateList(APIView):
             if item is None:
                 raise NotThere(_("This project has no item “%(item)s”.") % {"item": given["item"]})
             turns = _whole(request, "turns", None, 1000)
-            found = find_candidates(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
+            candidates = find_candidates(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
         elif not q.strip():
             text = _("Give a search text (q) or an item.")
             raise BadInput(text, faults=[Fault(text, field="q")])
         else:
-            found = search_corpus(project=project, corpus=corpus, words=words, context=q, k=k)
-        return Response(CandidatesSerializer({"results": found.rows, "note": found.note}).data)
+            candidates = search_corpus(project=project, corpus=corpus, words=words, context=q, k=k)
+        return Response(CandidatesSerializer({"results": candidates.rows, "note": candidates.note}).data)

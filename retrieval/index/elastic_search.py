@@ -171,10 +171,10 @@ class Search:
         ]
         seen, rests = [], []
         for part, hits in zip(parts, self._ask(bodies) if bodies else (), strict=True):
-            found = [hit for hit in hits if _length(hit) in part.weights]
-            seen += [self._seen(hit, hit["sort"][0], part) for hit in found]
+            result = [hit for hit in hits if _length(hit) in part.weights]
+            seen += [self._seen(hit, hit["sort"][0], part) for hit in result]
             # Rows of other lengths come last: if one was returned, no row was missed.
-            if len(hits) >= size and len(found) == len(hits):
+            if len(hits) >= size and len(result) == len(hits):
                 rests.append(self._rest(part, hits[-1]))
         return sorted(seen, key=lambda one: one.place), rests
 

@@ -78,19 +78,19 @@ class Postings:
         lists = sorted((self._list(token) for token in tokens if token not in self._dense), key=len)
         maps = [self._bitmaps[self._dense[token]] for token in tokens if token in self._dense]
         if lists:
-            found = lists[0].astype(np.int64)
+            result = lists[0].astype(np.int64)
             for other in lists[1:]:
-                place = np.minimum(np.searchsorted(other, found.astype(np.uint32)), max(len(other) - 1, 0))
-                found = found[other[place] == found] if len(other) else found[:0]
+                place = np.minimum(np.searchsorted(other, result.astype(np.uint32)), max(len(other) - 1, 0))
+                result = result[other[place] == result] if len(other) else result[:0]
             for bits in maps:
-                found = found[(bits[found >> 3] >> (7 - (found & 7)).astype(np.uint8)) & 1 == 1]
+                result = result[(bits[result >> 3] >> (7 - (result & 7)).astype(np.uint8)) & 1 == 1]
         else:
             common = maps[0].copy()
             for bits in maps[1:]:
                 common &= bits
-            found = np.flatnonzero(np.unpackbits(common, count=int(self._sizes[-1])))
-        sizes = np.searchsorted(self._sizes, found, side="right") - 1
-        return self._read_rows(found, len(tokens) / sizes, k)
+            result = np.flatnonzero(np.unpackbits(common, count=int(self._sizes[-1])))
+        sizes = np.searchsorted(self._sizes, result, side="right") - 1
+        return self._read_rows(result, len(tokens) / sizes, k)
 
     def _list(self, token: int) -> npt.NDArray[np.uint32]:
         return self._lists[int(self._starts[token]) : int(self._starts[token + 1])]
@@ -119,14 +119,14 @@ class Postings:
             overlap = int(counts.max())
             while overlap > 1 and np.count_nonzero(counts >= overlap) < k:
                 overlap -= 1
-            found = np.flatnonzero(counts >= max(overlap, 1))
-            if len(found) >= k:
-                values = _jaccard(counts[found], size, np.repeat(lengths, each)[found])
+            result = np.flatnonzero(counts >= max(overlap, 1))
+            if len(result) >= k:
+                values = _jaccard(counts[result], size, np.repeat(lengths, each)[result])
                 threshold = float(np.partition(values, len(values) - k)[len(values) - k])
                 needed = _needed(size, known, lengths, threshold)
-        found = np.flatnonzero(counts >= np.repeat(needed.astype(counts.dtype), each))
-        values = _jaccard(counts[found], size, lengths[np.searchsorted(np.cumsum(each), found, side="right")])
-        return found + start, values
+        result = np.flatnonzero(counts >= np.repeat(needed.astype(counts.dtype), each))
+        values = _jaccard(counts[result], size, lengths[np.searchsorted(np.cumsum(each), result, side="right")])
+        return result + start, values
 
     def _count(self, tokens: Sequence[int], start: int, end: int) -> npt.NDArray[Any]:
         """Return the number of the tokens in each set from start to end."""

@@ -84,9 +84,9 @@ def find_words(corpus: Corpus, words: str, k: int, exclude: Collection[str] = ()
     wanted = 3 * k + 20
     while True:
         hits, note = ask(corpus, lambda index, rows=wanted: index.find(words, rows))
-        found = take(hits, k, distinct=True, exclude=exclude)
-        if len(found) >= k or len(hits) < wanted or wanted >= MOST_ROWS:
-            return found, note
+        result = take(hits, k, distinct=True, exclude=exclude)
+        if len(result) >= k or len(hits) < wanted or wanted >= MOST_ROWS:
+            return result, note
         wanted = min(8 * wanted, MOST_ROWS)
 
 

@@ -141,5 +141,5 @@ class TraceList(APIView):
         project = get_project(user=request.user, slug=slug, need="read")
         rows = SelectionTrace.objects.filter(set=get_set(project, name).set.pk).select_related("item")
         paginator = KeysetPagination()
-        found = paginator.paginate_queryset(rows, request, self)
-        return paginator.get_paginated_response(TraceSerializer(found, many=True).data)
+        result = paginator.paginate_queryset(rows, request, self)
+        return paginator.get_paginated_response(TraceSerializer(result, many=True).data)

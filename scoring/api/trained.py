@@ -80,9 +80,9 @@ class TrainedShow(APIView):
     def get(self, request: Request, slug: str, evaluator: str) -> Response:
         """A trained evaluator with its data, settings, figures and files."""
         project = get_project(user=request.user, slug=slug, need="read")
-        found = find_trained(project, evaluator)
-        found.project = project
-        return Response(TrainedDetailSerializer(found, context={"request": request}).data)
+        trained = find_trained(project, evaluator)
+        trained.project = project
+        return Response(TrainedDetailSerializer(trained, context={"request": request}).data)
 
     @extend_schema(
         operation_id="trained_destroy",

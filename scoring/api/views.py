@@ -77,10 +77,10 @@ class ScoreList(APIView):
         if "item" in given:
             rows = rows.filter(output__item__key=given["item"], output__project=project)
         paginator = KeysetPagination()
-        found = paginator.paginate_queryset(
+        result = paginator.paginate_queryset(
             rows.select_related("output__item", "output__system", "score_set__evaluator"), request, self
         )
-        return paginator.get_paginated_response(ScoreSerializer(found, many=True).data)
+        return paginator.get_paginated_response(ScoreSerializer(result, many=True).data)
 
 
 class ScoreSetShow(APIView):
@@ -92,8 +92,8 @@ class ScoreSetShow(APIView):
     def delete(self, request: Request, slug: str, pk: int) -> Response:
         project = get_project(user=request.user, slug=slug, need="write")
         wanted = read_number(str(pk))
-        found = None if wanted is None else ScoreSet.objects.filter(project=project, pk=wanted).first()
-        if found is None:
+        result = None if wanted is None else ScoreSet.objects.filter(project=project, pk=wanted).first()
+        if result is None:
             raise NotThere(_("There is no score set %(pk)d in %(project)s.") % {"pk": pk, "project": project.slug})
-        delete_scores(score_set=found, user=request.user)
+        delete_scores(score_set=result, user=request.user)
         return Response(status=204)

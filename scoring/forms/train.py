@@ -276,33 +276,33 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
     """Return form data as a browser would send them."""
-    found: MultiValueDict[str, str] = MultiValueDict()
+    multi_value_dict: MultiValueDict[str, str] = MultiValueDict()
     for name, value in initial.items():
         if isinstance(value, list | tuple):
-            found.setlist(name, [str(part) for part in value])
+            multi_value_dict.setlist(name, [str(part) for part in value])
         elif value is not False:
-            found[name] = "on" if value is True else str(value)
-    return found
+            multi_value_dict[name] = "on" if value is True else str(value)
+    return multi_value_dict
 
 
 def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the chosen values with labels, and the options that differ from the profile."""
     defaults = entry.train_defaults(params["profile"])
     data = params["data"]
-    found = [(_("Profile"), params["profile"])] if len(entry.profiles) > 1 else []
+    result = [(_("Profile"), params["profile"])] if len(entry.profiles) > 1 else []
     if params["aspect"]:
-        found.append((_("Aspect"), params["aspect"]))
-    found += [(_("Folds"), str(params["folds"])), (_("Seed"), str(params["seed"]))]
-    found.append((_("Name"), params.get("name") or f"{entry.name}-N"))
-    found.append((_("Apply after training"), _word(bool(params["apply"]))))
+        result.append((_("Aspect"), params["aspect"]))
+    result += [(_("Folds"), str(params["folds"])), (_("Seed"), str(params["seed"]))]
+    result.append((_("Name"), params.get("name") or f"{entry.name}-N"))
+    result.append((_("Apply after training"), _word(bool(params["apply"]))))
     if data["references"] != ORIGINAL:
-        found.append((_("References"), data["references"]))
-    found += [(_(LIST_LABELS[name]), ", ".join(data[name])) for name in LISTS if data[name]]
+        result.append((_("References"), data["references"]))
+    result += [(_(LIST_LABELS[name]), ", ".join(data[name])) for name in LISTS if data[name]]
     for option in entry.train_options:
         value = params["options"].get(option.name)
         if value != defaults.get(option.name):
-            found.append((make_label(option), _word(value)))
-    return found
+            result.append((make_label(option), _word(value)))
+    return result
 
 
 def _may_be_none(option: Option) -> bool:

@@ -102,14 +102,14 @@ class WarmModels:
             if folder is not None and not stamp:
                 text = _("Its folder is missing. Restore it from a backup, or train it again.")
                 raise ArtefactError(source.get("slug", source["folder"]), text)
-            found = Warm(load(folder if folder is not None else source["name"], **options))
+            result = Warm(load(folder if folder is not None else source["name"], **options))
         except ScoringError as error:
             self.failed[key] = (time.monotonic() + FAILED_SECONDS, error.with_traceback(None))
             raise
-        self.kept[key] = found
+        self.kept[key] = result
         while len(self.kept) > self.limit:
             self.kept.popitem(last=False)
-        return found
+        return result
 
 
 def _stamp(folder: Path) -> int:
@@ -210,18 +210,18 @@ def score_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], check:
     records = [
         Record(pair["text"], tuple(pair.get("references", ())), tuple(pair.get("context", ()))) for pair in pairs
     ]
-    found = evaluate_in_time(evaluator, records, check)
-    values = found.values.tolist()
+    in_time = evaluate_in_time(evaluator, records, check)
+    values = in_time.values.tolist()
     folds = len(getattr(evaluator, "members", ()))
     # Online texts belong to no item, so no model has seen their group: all folds are averaged.
     notes = [_("Each score is the mean over the models of all %(n)d folds.") % {"n": folds}] if folds else []
     return {
-        "signature": found.signature,
+        "signature": in_time.signature,
         "scores": [_finite(value) for value in values],
         "reasons": [
-            INFINITE if math.isinf(value) else reason for value, reason in zip(values, found.reasons, strict=True)
+            INFINITE if math.isinf(value) else reason for value, reason in zip(values, in_time.reasons, strict=True)
         ],
-        "notes": [*notes, *found.notes],
+        "notes": [*notes, *in_time.notes],
     }
 
 
@@ -248,13 +248,13 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
     a, b = (
         [Record(pair[side], context=tuple(pair.get("context", ()))) for pair in pairs] for side in ("a", "b")
     )  # fmt: skip
-    found = [member.judge(a, b, progress=check) for member in members]
-    probabilities = sum(each.probabilities for each in found) / len(found)
+    result = [member.judge(a, b, progress=check) for member in members]
+    probabilities = sum(each.probabilities for each in result) / len(result)
     if not all(map(math.isfinite, probabilities.ravel().tolist())):
         detail = _("The training of %(name)s failed: its probabilities are not numbers. Train it again.")
         return {"error": "bad-input", "detail": detail % {"name": evaluator.name}}
-    consistent = [each.swap_consistency for each in found if each.swap_consistency is not None]
-    cut = int(sum(each.truncated for each in found).astype(bool).sum())
+    consistent = [each.swap_consistency for each in result if each.swap_consistency is not None]
+    cut = int(sum(each.truncated for each in result).astype(bool).sum())
     text = _("%(n)d of %(all)d pairs exceeded the length limit and were truncated.")
     notes = [text % {"n": cut, "all": len(pairs)}] if cut else []
     if evaluator.unknown_tokens is not None:
@@ -304,16 +304,16 @@ def rate_writing(rated: LiveReliability, request: Mapping[str, Any]) -> dict[str
     """
     end = time.monotonic() + TURN_SECONDS
     candidates = request.get("candidates", [])
-    found = rated.write(
+    result = rated.write(
         _query(request), request["references"], request.get("text", ""), candidates, lambda: time.monotonic() < end
     )
     return {
         "signature": rated.signature,
-        "now": _finite(found.now),
-        "with_text": _finite(found.with_text),
-        "candidates": [_finite(found.candidates.get(text)) for text in candidates],
-        "left": found.left,
-        "notes": list(found.notes),
+        "now": _finite(result.now),
+        "with_text": _finite(result.with_text),
+        "candidates": [_finite(result.candidates.get(text)) for text in candidates],
+        "left": result.left,
+        "notes": list(result.notes),
     }
 
 

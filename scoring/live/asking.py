@@ -127,15 +127,15 @@ def ask_live(
             _enter(client, number, request, seconds, place)
             _send(number)
             # BLPOP sends nothing while it waits, hence the longer timeout.
-            found = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
-            if found is None:
+            result = connect(settings.REDIS_URL, seconds + PATIENCE).blpop([answer_key(number)], timeout=seconds)
+            if result is None:
                 client.delete(ask_key(number))
                 raise _too_late(client, seconds)
     except redis.exceptions.OutOfMemoryError as error:
         raise Unavailable(_("Online scores are unavailable: the queue is full. Give Redis more memory.")) from error
     except redis.RedisError as error:
         raise Unavailable(_(UNREACHABLE)) from error
-    return _answer(json.loads(found[1]))
+    return _answer(json.loads(result[1]))
 
 
 @contextmanager

@@ -54,20 +54,20 @@ def evaluate_in_time(evaluator: Evaluator, records: Sequence[Record], check: Dea
 
     if evaluator.depends_on_batch:
         return evaluator.evaluate(records, progress=check)
-    found = []
+    result = []
     for part in _slices(records):
         check()
-        found.append(evaluator.evaluate(part, progress=check))
-    if len(found) == 1:
-        return found[0]
+        result.append(evaluator.evaluate(part, progress=check))
+    if len(result) == 1:
+        return result[0]
     import numpy as np
 
     return Scores(
-        values=np.concatenate([part.values for part in found]),
-        reasons=tuple(reason for part in found for reason in part.reasons),
+        values=np.concatenate([part.values for part in result]),
+        reasons=tuple(reason for part in result for reason in part.reasons),
         signature=evaluator.signature,
-        n_truncated=sum(part.n_truncated for part in found),
-        n_empty=sum(part.n_empty for part in found),
+        n_truncated=sum(part.n_truncated for part in result),
+        n_empty=sum(part.n_empty for part in result),
         # A record may repeat one of an earlier slice.
         n_duplicate=len(records) - len({evaluator.identity(record) for record in records}),
         remarks=evaluator.remarks,

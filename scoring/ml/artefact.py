@@ -258,8 +258,8 @@ def _read_fixtures(folder: Path, saved: object) -> tuple[Fixture, ...]:
         )
     # Without fixtures a changed score would go unnoticed.
     if isinstance(saved, int) and len(fixtures) != saved:
-        found = "is empty" if not fixtures else f"holds {len(fixtures)}"
-        raise ArtefactError(str(folder), f"{FIXTURES} {found}, but {saved} fixtures were saved; {_AGAIN}")
+        result = "is empty" if not fixtures else f"holds {len(fixtures)}"
+        raise ArtefactError(str(folder), f"{FIXTURES} {result}, but {saved} fixtures were saved; {_AGAIN}")
     return fixtures
 
 
@@ -285,11 +285,11 @@ def _check_weights(folder: Path, network_class: type[Network]) -> None:
     read: Any = network_class.from_pretrained(
         str(folder), device_map="meta", output_loading_info=True, ignore_mismatched_sizes=True, **_LOCAL
     )
-    found: dict[str, Any] = read[1]
+    result: dict[str, Any] = read[1]
     wrong = [
-        *(f"{name} is missing" for name in sorted(found["missing_keys"])),
-        *(f"{name} is not known" for name in sorted(found["unexpected_keys"])),
-        *(f"{name} has another size" for name in sorted(name for name, *_ in found["mismatched_keys"])),
+        *(f"{name} is missing" for name in sorted(result["missing_keys"])),
+        *(f"{name} is not known" for name in sorted(result["unexpected_keys"])),
+        *(f"{name} has another size" for name in sorted(name for name, *_ in result["mismatched_keys"])),
     ]
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""

@@ -77,16 +77,16 @@ class Option:
             raise InvalidOption(evaluator, self.name, _("must be a number, found %(value)r"), value=value)
         noun = "whole number" if self.type == "int" else "number"
         try:
-            found = int(value) if self.type == "int" else float(value)
-            finite = math.isfinite(found)  # raises for more digits than a float can hold
+            result = int(value) if self.type == "int" else float(value)
+            finite = math.isfinite(result)  # raises for more digits than a float can hold
         except (TypeError, ValueError, OverflowError) as error:
             raise InvalidOption(
                 evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value
             ) from error
         # int(1.5) would be 1, and comparisons with nan are always false.
-        if not finite or (isinstance(value, float) and found != value):
+        if not finite or (isinstance(value, float) and result != value):
             raise InvalidOption(evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value)
-        return found
+        return result
 
 
 def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:

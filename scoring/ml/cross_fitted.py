@@ -182,8 +182,8 @@ class CrossFitted(Evaluator):
     def unseen(self, record: Record) -> tuple[int, ...]:
         """Indices of the models that may score a record: those that did not see its group, or all if each one did."""
         names = training_names(record.group, record.item)
-        found = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
-        return found or tuple(range(len(self.members)))
+        result = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
+        return result or tuple(range(len(self.members)))
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `evaluator.json` and one folder per fold; the folder appears whole or not at all."""

@@ -84,11 +84,11 @@ def read_dataset(folder: str | Path) -> Dataset:
 
 def _find_files(root: Path) -> _Files:
     """The files of a folder by table, sorted by name."""
-    found: dict[str, list[tuple[Path, FileName]]] = {}
+    result: dict[str, list[tuple[Path, FileName]]] = {}
     for path in sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith(".")):
         name = name_file(path.name)
         if name is not None:
-            found.setdefault(name.kind, []).append((path, name))
+            result.setdefault(name.kind, []).append((path, name))
         elif path.name.lower().endswith(_DATA) and not is_derived(path.name) and _stem(path.name) not in _UNREAD:
             raise DatasetError(
                 path.name,
@@ -97,15 +97,15 @@ def _find_files(root: Path) -> _Files:
                 "comparisons, dialogues, systems. Rename it (outputs-gpt.jsonl), save it in one of the formats, or "
                 "move it away",
             )
-    if not found:
+    if not result:
         raise DatasetError(str(root), None, "holds no file of the interchange format: items.jsonl, outputs.csv ...")
-    for kind, files in found.items():
+    for kind, files in result.items():
         stems = [_stem(path.name) for path, _ in files]
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if twice is not None:
             names = " and ".join(path.name for (path, _), stem in zip(files, stems, strict=True) if stem == twice)
             raise DatasetError(kind, None, f"exists twice ({names}): keep one")
-    return found
+    return result
 
 
 def _stem(name: str) -> str:

@@ -50,13 +50,13 @@ class Encodings(Sequence[Encoding]):
     @classmethod
     def join(cls, parts: Iterable[Encodings]) -> Encodings:
         """Several collections as one, in their order."""
-        found = list(parts)
-        if not found:
+        result = list(parts)
+        if not result:
             return cls(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int64))
-        types = [part.type_ids for part in found if part.type_ids is not None]
+        types = [part.type_ids for part in result if part.type_ids is not None]
         return cls(
-            np.concatenate([part.ids for part in found]),
-            np.concatenate([part.lengths for part in found]),
+            np.concatenate([part.ids for part in result]),
+            np.concatenate([part.lengths for part in result]),
             np.concatenate(types) if types else None,
         )
 

@@ -112,16 +112,16 @@ def collate(encodings: Sequence[Encoding], pad_id: int, device: str) -> Batch:
     """Return the `encodings` as one batch on `device`, padded on the right with `pad_id` to the longest."""
     import torch
 
-    found = Encodings.of(encodings)
-    lengths = found.lengths
-    shape = (len(found), int(lengths.max()))
+    result = Encodings.of(encodings)
+    lengths = result.lengths
+    shape = (len(result), int(lengths.max()))
     mask = np.arange(shape[1])[None, :] < lengths[:, None]
     ids = np.full(shape, pad_id, dtype=np.int64)
-    ids[mask] = found.ids
+    ids[mask] = result.ids
     types: torch.Tensor | None = None
-    if found.type_ids is not None:
+    if result.type_ids is not None:
         filled = np.zeros(shape, dtype=np.int64)
-        filled[mask] = found.type_ids
+        filled[mask] = result.type_ids
         types = torch.from_numpy(filled).to(device)
     attention = torch.from_numpy(mask.astype(np.int64)).to(device)
     return Batch(torch.from_numpy(ids).to(device), attention, types, lengths)

@@ -29,8 +29,8 @@ def whole_numbers(value: Any) -> str:
 
 def learning_rates(value: Any) -> str:
     """Return the fault of a `value` that is not a list of numbers above 0 and up to 1, with commas between."""
-    found = _numbers(value)
-    if found and all(0 < number <= 1 for number in found):
+    result = _numbers(value)
+    if result and all(0 < number <= 1 for number in result):
         return ""
     return f"must be numbers above 0, up to 1, with commas between, not “{value}”"
 
@@ -40,8 +40,8 @@ def shares_or(*words: str) -> Check:
     later."""
 
     def check(value: Any) -> str:
-        found = _numbers(value)
-        if value in words or (found and all(0 < number < 1 for number in found)):
+        result = _numbers(value)
+        if value in words or (result and all(0 < number < 1 for number in result)):
             return ""
         return f"must be {', '.join(words)}, or numbers between 0 and 1 with commas between, not “{value}”"
 

@@ -153,7 +153,7 @@ def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None 
             by_system[record.system][record.item] = record
         else:
             by_step[record.system][str(record.step)][record.item] = record
-    found = [
+    result = [
         Choice(system, "steps", tuple(sorted(outputs, key=int)), outputs)
         for system, outputs in sorted(by_step.items())
         if len(outputs) > 1
@@ -168,8 +168,8 @@ def find_choices(dataset: Dataset, variants: Mapping[str, Sequence[str]] | None 
     for name, systems in sorted(groups.items()):
         there = tuple(sorted(system for system in systems if by_system.get(system)))
         if len(there) > 1:
-            found.append(Choice(name, "variants", there, {system: by_system[system] for system in there}))
-    return found
+            result.append(Choice(name, "variants", there, {system: by_system[system] for system in there}))
+    return result
 
 
 def selection_report(
@@ -283,22 +283,22 @@ class _Human:
 
     def scores(self, choice: Choice, items: Sequence[str]) -> dict[str, float] | None:
         """Each candidate's score on these items; None where one was not judged."""
-        found: dict[str, list[float]] = {name: [] for name in choice.candidates}
+        result: dict[str, list[float]] = {name: [] for name in choice.candidates}
         if self.means:
             for name in choice.candidates:
                 keys = [output_key(choice.outputs[name][item]) for item in items]
-                found[name] = [self.means[key] for key in keys if key in self.means]
+                result[name] = [self.means[key] for key in keys if key in self.means]
         else:
             wanted = set(items)
             names = {output_key(choice.outputs[name][item]): name for name in choice.candidates for item in wanted}
             for row in self.compared:
                 one, two = names.get(output_key(row.a)), names.get(output_key(row.b))
                 if one is not None and two is not None and one != two:
-                    found[one].append((row.sign + 1) / 2)
-                    found[two].append((1 - row.sign) / 2)
-        if not all(found.values()):
+                    result[one].append((row.sign + 1) / 2)
+                    result[two].append((1 - row.sign) / 2)
+        if not all(result.values()):
             return None
-        return {name: float(np.mean(values)) for name, values in found.items()}
+        return {name: float(np.mean(values)) for name, values in result.items()}
 
 
 class _ByScore:
@@ -349,9 +349,9 @@ class _ByComparison:
                 items = sorted(one.keys() & two.keys())
                 newer, older = [two[x] for x in items], [one[x] for x in items]
                 if choice.kind != "steps" and getattr(evaluator, "outcome", "verdict") == "expected":
-                    found = evaluator.judge_from_either_side(newer, older, seed=13, progress=tick)
-                    signs = found.signs
-                    self.scores[(i, j)] = dict(zip(items, evaluator.counted(found).tolist(), strict=True))
+                    result = evaluator.judge_from_either_side(newer, older, seed=13, progress=tick)
+                    signs = result.signs
+                    self.scores[(i, j)] = dict(zip(items, evaluator.counted(result).tolist(), strict=True))
                 else:
                     signs = from_either_side(compare, newer, older)
                 self.verdicts[(i, j)] = dict(zip(items, signs.astype(int).tolist(), strict=True))

@@ -110,14 +110,14 @@ class _FromOutputs:
     def of(self, items: Sequence[Item], references: dict[int, list[str]]) -> dict[int, list[Candidate]]:
         names = dict(System.objects.filter(project=self.project).values_list("pk", "name"))
         rows = Output.objects.filter(item__in=[item.pk for item in items]).order_by("item", "pk")
-        found: dict[int, dict[str, Candidate]] = defaultdict(dict)
+        result: dict[int, dict[str, Candidate]] = defaultdict(dict)
         for item, system, step, text in rows.values_list("item", "system", "step", "text"):
             name = names[system]
             if self.systems and name not in self.systems:
                 continue
             source = {"kind": OUTPUTS, "system": name, **({} if step is None else {"step": step})}
-            found[item].setdefault(text, Candidate(text, source))
-        return {item: list(texts.values())[: self.most] for item, texts in found.items()}
+            result[item].setdefault(text, Candidate(text, source))
+        return {item: list(texts.values())[: self.most] for item, texts in result.items()}
 
 
 @dataclass
@@ -134,7 +134,7 @@ class _FromCorpus:
         left_out: dict[int, set[str]] = {item.pk: set(references.get(item.pk, ())) for item in items}
         for item, text in Output.objects.filter(item__in=list(left_out)).values_list("item", "text"):
             left_out[item].add(text)
-        found: dict[int, list[Candidate]] = {}
+        result: dict[int, list[Candidate]] = {}
         silent = []
         for item in items:
             answer = hooks.find_candidates(
@@ -143,7 +143,7 @@ class _FromCorpus:
             )  # fmt: skip
             if not answer.rows and answer.note:
                 silent.append(answer.note)
-            found[item.pk] = [
+            result[item.pk] = [
                 Candidate(
                     row.text, {"kind": CORPUS, "query": row.query, "jaccard": round(row.jaccard, 6), **row.source}
                 )
@@ -152,7 +152,7 @@ class _FromCorpus:
         if silent:
             self._check_answering(silent[0])
         self.notes += [note for note in dict.fromkeys(silent) if note not in self.notes]
-        return found
+        return result
 
     def _check_answering(self, note: str) -> None:
         """Raise `Unavailable` if the corpus is down; otherwise the note says that nothing is similar to the item."""

@@ -77,12 +77,12 @@ def judged_aspects(project: Project, kinds: Collection[str], choice: DataChoice 
     if choice.systems:
         ratings = ratings.filter(output__system__name__in=choice.systems)
         compared = compared.filter(output_a__system__name__in=choice.systems)
-    found = Q()
+    q = Q()
     if "ratings" in kinds:
-        found |= Q(Exists(_narrowed(ratings, project, choice)))
+        q |= Q(Exists(_narrowed(ratings, project, choice)))
     if "comparisons" in kinds:
-        found |= Q(Exists(_narrowed(compared, project, choice)))
-    rows = Aspect.objects.filter(found, project=project) if found else Aspect.objects.none()
+        q |= Q(Exists(_narrowed(compared, project, choice)))
+    rows = Aspect.objects.filter(q, project=project) if q else Aspect.objects.none()
     return list(rows.order_by("position", "id").values_list("name", flat=True))
 
 
@@ -102,10 +102,10 @@ def _narrowed(rows: QuerySet, project: Project, choice: DataChoice) -> QuerySet:
 
 def rater_names(project: Project) -> list[str]:
     """Return the names of all raters, sorted."""
-    found: set[str] = set()
+    result: set[str] = set()
     for rows in (Rating.objects, Comparison.objects):
-        found.update(rows.filter(project=project).order_by().values_list("rater", flat=True).distinct())
-    return sorted(found)
+        result.update(rows.filter(project=project).order_by().values_list("rater", flat=True).distinct())
+    return sorted(result)
 
 
 def build_dataset(project: Project, choice: DataChoice | None = None, *, dialogues: bool = True) -> types.Dataset:
@@ -194,12 +194,12 @@ class _Reader:
         rows = Output.objects.filter(item_id__in=keys)
         wanted = {system for system, name in self.systems.items() if self.wants_system(name)}
         columns = rows.values_list("item_id", "system_id", "step", "id", "text", as_text("meta"))
-        found = [row for row in columns if row[1] in wanted]
-        sort_outputs(found, keys, self.systems)
+        result = [row for row in columns if row[1] in wanted]
+        sort_outputs(result, keys, self.systems)
         first = len(self.outputs)
-        for item, system, step, _pk, text, meta in found:
+        for item, system, step, _pk, text, meta in result:
             self.outputs.append(types.Output(keys[item], self.systems[system], text, step, canonical(decode(meta))))
-        return {row[3]: first + place for place, row in enumerate(found)}
+        return {row[3]: first + place for place, row in enumerate(result)}
 
     def _wanted(self, rows: QuerySet) -> QuerySet:
         return _narrowed(rows, self.project, self.choice)
@@ -208,14 +208,14 @@ class _Reader:
         from scoring.ml import types
 
         rows = self._wanted(Rating.objects.filter(output_id__in=places))
-        found = [
+        result = [
             (places[output], rater, self.aspects[aspect], value, simulated)
             for output, aspect, rater, value, simulated in rows.values_list(
                 "output_id", "aspect_id", "rater", "value", "simulated"
             )
         ]
-        found.sort(key=lambda row: row[:3])
-        for place, rater, aspect, value, simulated in found:
+        result.sort(key=lambda row: row[:3])
+        for place, rater, aspect, value, simulated in result:
             of = self.outputs[place]
             self.ratings.append(types.Rating(rater, aspect, value, of.item, of.system, of.step, None, simulated))
 
@@ -225,7 +225,7 @@ class _Reader:
         rows = self._wanted(Comparison.objects.filter(output_a_id__in=places))
         if self.choice.references != ORIGINAL:
             rows = rows.filter(reference=None)  # they name a place in the original references
-        found = []
+        result = []
         for a, b, reference, aspect, rater, verdict, simulated in rows.values_list(
             "output_a_id", "output_b_id", "reference", "aspect_id", "rater", "verdict", "simulated"
         ):
@@ -233,9 +233,9 @@ class _Reader:
                 continue  # of a system that was not chosen
             place_b = -1 if b is None else places[b]
             against = -1 if reference is None else reference
-            found.append((places[a], place_b, against, rater, self.aspects[aspect], verdict, simulated))
-        found.sort(key=lambda row: row[:5])
-        for a, b, reference, rater, aspect, verdict, simulated in found:
+            result.append((places[a], place_b, against, rater, self.aspects[aspect], verdict, simulated))
+        result.sort(key=lambda row: row[:5])
+        for a, b, reference, rater, aspect, verdict, simulated in result:
             first = self.outputs[a]
             second = self.outputs[b] if b >= 0 else None
             self.comparisons.append(
@@ -272,12 +272,12 @@ class _Reader:
         from scoring.ml import types
 
         rows = self._wanted(Rating.objects.filter(dialogue_id__in=places))
-        found = [
+        result = [
             (places[dialogue], rater, self.aspects[aspect], value, simulated)
             for dialogue, rater, aspect, value, simulated in rows.values_list(
                 "dialogue_id", "rater", "aspect_id", "value", "simulated"
             )
         ]
-        found.sort(key=lambda row: row[:3])
-        for place, rater, aspect, value, simulated in found:
+        result.sort(key=lambda row: row[:3])
+        for place, rater, aspect, value, simulated in result:
             yield types.Rating(rater, aspect, value, dialogue=self.dialogues[place].id, simulated=simulated)

@@ -40,14 +40,14 @@ def set_names(project: Project) -> dict[int, str]:
     """Return primary key -> name of every complete score set: `bleu-star@original`, `shared-bert-1/fluency`. Sets that
     differ only in the signature are numbered."""
     rows = ScoreSet.objects.filter(project=project, scored_at__isnull=False).select_related("evaluator")
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     taken: dict[str, int] = {}
     for row in sorted(rows, key=lambda row: (row.evaluator.slug, row.aspect, row.references, row.full_signature)):
         name = row.evaluator.slug + (f"/{row.aspect}" if row.aspect else "")
         name += f"@{row.references}" if row.references else ""
         taken[name] = taken.get(name, 0) + 1
-        found[row.pk] = name if taken[name] == 1 else f"{name}#{taken[name]}"
-    return found
+        result[row.pk] = name if taken[name] == 1 else f"{name}#{taken[name]}"
+    return result
 
 
 def rows(*, project: Project) -> Iterator[tuple[str, Row]]:
@@ -76,8 +76,8 @@ def _score_rows(name: str, pk: int) -> Iterator[tuple[str, Row]]:
         "output__item__key", "output__system__name", "output__step", "value", "note", "in_training", "is_empty",
         "is_truncated", "input_hash",
     )  # fmt: skip
-    found = Score.objects.filter(score_set=pk).order_by(*SCORES_IN_ORDER).values_list(*fields)
-    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash in found.iterator(CHUNK):
+    result = Score.objects.filter(score_set=pk).order_by(*SCORES_IN_ORDER).values_list(*fields)
+    for item, system, step, value, note, in_training, is_empty, is_truncated, input_hash in result.iterator(CHUNK):
         row: Row = {"set": name, "item": item, "system": system, "step": step, "value": canonical(value)}
         if note:
             row["note"] = note

@@ -79,13 +79,13 @@ def draw_texts(project: Project, *, subset: str, references: str, items: int, se
     for system, step in wanted.values_list("system_id", "step").distinct():
         every.code(system, step)
     without = sorted(unit.label for unit in every.units if unit.label not in systems)
-    found = Texts(systems, units, without)
-    if found.n_pairs > MOST_VERDICTS:
+    result = Texts(systems, units, without)
+    if result.n_pairs > MOST_VERDICTS:
         raise BadInput(
             _("A run compares at most %(most)s pairs of texts, not %(n)s: choose fewer items or fewer systems.")
-            % {"most": f"{MOST_VERDICTS:,}", "n": f"{found.n_pairs:,}"}
+            % {"most": f"{MOST_VERDICTS:,}", "n": f"{result.n_pairs:,}"}
         )
-    return found
+    return result
 
 
 def compare_with_people(project: Project, table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -94,11 +94,11 @@ def compare_with_people(project: Project, table: Mapping[str, Any]) -> list[dict
         "ratings": Rating.objects.filter(output__isnull=False),
         "comparisons": Comparison.objects.filter(output_b__isnull=False),
     }
-    found = []
+    result = []
     for aspect, judged in list_judged(project, ways):
         if "ratings" in judged:
-            found += agreement_with_people(table, load_ratings(project, aspect), aspect=aspect.name)
+            result += agreement_with_people(table, load_ratings(project, aspect), aspect=aspect.name)
         if "comparisons" in judged:
             said = load_comparisons(project, aspect, turing=False)
-            found += agreement_with_people(table, said, aspect=aspect.name)
-    return found
+            result += agreement_with_people(table, said, aspect=aspect.name)
+    return result

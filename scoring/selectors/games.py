@@ -37,11 +37,11 @@ def find_judge(project: Project, name: str = "") -> Evaluator:
     Raises `NotThere` for an unknown name, `BadInput` for an evaluator that cannot compare.
     """
     judges = list_judges(project)
-    found = next((row for row in judges if name in ("", row.slug)), None)
-    if found is not None:
-        if found.state == Evaluator.State.DAMAGED:
-            raise BadInput(_("%(name)s cannot be used: %(damage)s") % {"name": found.slug, "damage": found.damage})
-        return found
+    result = next((row for row in judges if name in ("", row.slug)), None)
+    if result is not None:
+        if result.state == Evaluator.State.DAMAGED:
+            raise BadInput(_("%(name)s cannot be used: %(damage)s") % {"name": result.slug, "damage": result.damage})
+        return result
     there = ", ".join(row.slug for row in judges[:20])
     advice = _("Choose from: %(names)s.") % {"names": there}
     if not there:

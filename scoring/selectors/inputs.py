@@ -37,12 +37,12 @@ class Input:
 
 def get_reference_set(project: Project, name: str) -> ReferenceSet:
     """Return the named set. The original set may have no row if it is empty."""
-    found = ReferenceSet.objects.filter(project=project, name=name).first()
-    if found is None and name != ORIGINAL:
+    reference_set = ReferenceSet.objects.filter(project=project, name=name).first()
+    if reference_set is None and name != ORIGINAL:
         names = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
         text = _("There is no reference set “%(name)s” in %(project)s. There are: %(known)s.")
         raise NotThere(text % {"name": name, "project": project.slug, "known": names or ORIGINAL})
-    return found or ReferenceSet(project=project, name=name)
+    return reference_set or ReferenceSet(project=project, name=name)
 
 
 def count_outputs(project: Project) -> int:
@@ -104,7 +104,7 @@ def iterate_inputs(
         rows = outputs.filter(item__gte=first, item__lte=last)
         for row in rows.values_list("item", "pk", "system", "step", "text", hashes):
             of_item[row[0]].append(row)
-        found = []
+        result = []
         for item, key, turns, source, group in chunk:
             context = tuple(map(str, turns))
             refs = tuple(texts.get(item, ()))
@@ -119,9 +119,9 @@ def iterate_inputs(
                     step=step,
                     group=group,
                 )
-                found.append(Input(pk, step, record, old))
-        if found:
-            yield found
+                result.append(Input(pk, step, record, old))
+        if result:
+            yield result
 
 
 def _texts(references: ReferenceSet | None, first: int, last: int) -> dict[int, list[str]]:

@@ -23,7 +23,7 @@ MOST_VALUES = 200
 
 def item_keys(project: Project) -> list[str]:
     """Return the keys with two to `MOST_VALUES` short values, most used first."""
-    found: dict[str, Counter[str]] = {}
+    result: dict[str, Counter[str]] = {}
     long: set[str] = set()
     rows = Item.objects.filter(project=project).exclude(meta={}).order_by("pk").values_list("meta", flat=True)
     for meta in rows[:LOOKED_AT].iterator(chunk_size=METAS):
@@ -31,9 +31,9 @@ def item_keys(project: Project) -> list[str]:
             if isinstance(value, str) and len(value) > MOST_LETTERS:
                 long.add(key)
             elif isinstance(value, str | int | bool | float):
-                found.setdefault(key, Counter())[str(value)] += 1
-    fits = [key for key, values in found.items() if 2 <= len(values) <= MOST_VALUES and key not in long]
-    return sorted(fits, key=lambda key: (-sum(found[key].values()), key))
+                result.setdefault(key, Counter())[str(value)] += 1
+    fits = [key for key, values in result.items() if 2 <= len(values) <= MOST_VALUES and key not in long]
+    return sorted(fits, key=lambda key: (-sum(result[key].values()), key))
 
 
 #: Outputs per database query.

@@ -124,11 +124,11 @@ def _latest(project: Project) -> list[Any]:
     def last(rows: Any) -> Subquery:
         return Subquery(rows.order_by("-pk").values("pk")[:1])
 
-    found = Project.objects.filter(pk=project.pk).values_list(
+    result = Project.objects.filter(pk=project.pk).values_list(
         last(Rating.objects.filter(project=project)),
         last(Comparison.objects.filter(project=project)),
     )
-    return list(found)
+    return list(result)
 
 
 def _described(project: Project) -> list[tuple[Any, ...]]:

@@ -214,19 +214,19 @@ def _pilot(question: PowerQuestion, project: Project) -> dict[str, Any]:
         aspect = choose_aspect(project, question.aspect, judged_by=judged_by)  # type: ignore[arg-type]
     except BadInput as error:
         return {"n": 0, "note": error.detail}
-    found: dict[str, Any] = {"aspect": aspect.name, "seconds": _seconds(project), "note": ""}
+    result: dict[str, Any] = {"aspect": aspect.name, "seconds": _seconds(project), "note": ""}
     if question.test == "preference":
         rows = Comparison.objects.filter(aspect=aspect, output_b__isnull=False)
         counts = rows.aggregate(
             n=Count("pk"), even=Count("pk", filter=Q(verdict__in=["tie", "both_bad"])), simulated=SIMULATED
         )
-        found["n"], found["n_simulated"] = counts["n"], counts["simulated"]
-        found["ties"] = min(counts["even"] / counts["n"], 0.99) if counts["n"] else 0.0
-        return found
+        result["n"], result["n_simulated"] = counts["n"], counts["simulated"]
+        result["ties"] = min(counts["even"] / counts["n"], 0.99) if counts["n"] else 0.0
+        return result
     rated = Rating.objects.filter(aspect=aspect, output__isnull=False)
     counts = rated.aggregate(n=Count("output", distinct=True), all=Count("pk"), simulated=SIMULATED)
     per_unit = counts["all"] / counts["n"] if counts["n"] else None
-    return {**found, "n": counts["n"], "n_simulated": counts["simulated"], "per_unit": per_unit}
+    return {**result, "n": counts["n"], "n_simulated": counts["simulated"], "per_unit": per_unit}
 
 
 def _seconds(project: Project) -> float | None:

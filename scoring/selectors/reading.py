@@ -35,11 +35,11 @@ def warn_unreadable(
     from scoring.ml.errors import ScoringError
 
     try:
-        found = _tokenizer_folder(entry, options, trained)
-        reader = None if found is None else UnknownTokens.from_folder(*found)
+        result = _tokenizer_folder(entry, options, trained)
+        reader = None if result is None else UnknownTokens.from_folder(*result)
     except (OSError, ValueError, ScoringError):
         return ""  # the run that needs the encoder reports the error
-    if found is None or reader is None:
+    if result is None or reader is None:
         return ""
     texts = [
         text
@@ -57,7 +57,7 @@ def warn_unreadable(
         "of this project (%(lang)s)."
     )
     counted = {"all": len(texts), "none": n_unreadable, "some": n_partly}
-    return text % {**counted, "encoder": found[0], "lang": project.lang or _("not set")}
+    return text % {**counted, "encoder": result[0], "lang": project.lang or _("not set")}
 
 
 def _tokenizer_folder(entry: Entry, options: Mapping[str, Any], trained: Evaluator | None) -> tuple[str, Path] | None:

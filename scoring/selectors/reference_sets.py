@@ -191,13 +191,13 @@ def item_page(row: ReferenceSet, *, cursor: str = "", key: str = "") -> tuple[Pa
     rows = list_items(row) if row.pk else Item.objects.none()
     if key:
         rows = rows.filter(key__icontains=key)
-    found = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
-    by_item = {item.pk: ItemRow(item) for item in found.rows}
+    result = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
+    by_item = {item.pk: ItemRow(item) for item in result.rows}
     for reference in Reference.objects.filter(set=row.pk, item__in=list(by_item)).order_by("item", "position"):
         by_item[reference.item_id].references.append(reference)
     for trace in SelectionTrace.objects.filter(set=row.pk, item__in=list(by_item)):
         by_item[trace.item_id].trace = trace
-    return found, list(by_item.values())
+    return result, list(by_item.values())
 
 
 def reference_rows(row: ReferenceSet) -> Iterator[dict[str, Any]]:
@@ -273,13 +273,13 @@ def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, lis
         return Exists(Reference.objects.filter(set=of, item=OuterRef("pk")).exclude(Exists(same)).annotate(x=F("pk")))
 
     rows = Item.objects.filter(project=comparison.first.set.project_id).filter(lacks(a, b) | lacks(b, a))
-    found = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
+    result = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
     texts: dict[tuple[int, int], list[str]] = {}
-    wanted = Reference.objects.filter(set__in=[a, b], item__in=[item.pk for item in found.rows])
+    wanted = Reference.objects.filter(set__in=[a, b], item__in=[item.pk for item in result.rows])
     for item, of, text in wanted.order_by("item", "position").values_list("item", "set", "text"):
         texts.setdefault((item, of), []).append(text)
     differences = []
-    for item in found.rows:
+    for item in result.rows:
         one = list(dict.fromkeys(texts.get((item.pk, a or 0), ())))
         two = list(dict.fromkeys(texts.get((item.pk, b or 0), ())))
         differences.append(
@@ -287,4 +287,4 @@ def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, lis
                 item, [t for t in one if t in two], [t for t in one if t not in two], [t for t in two if t not in one]
             )
         )
-    return found, differences
+    return result, differences

@@ -19,10 +19,10 @@ LATEST = 100
 def latest_reports(project: Project) -> list[Run]:
     """Return the last report of every evaluator (by signature), newest first."""
     rows = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
-    found: dict[Any, Run] = {}
+    result: dict[Any, Run] = {}
     for run in rows.order_by("-pk")[:LATEST]:
-        found.setdefault(run.result["signature"], run)
-    return list(found.values())
+        result.setdefault(run.result["signature"], run)
+    return list(result.values())
 
 
 def reports_under_way(project: Project) -> list[Run]:

@@ -59,8 +59,8 @@ class SetState:
     def why_undefined(self) -> list[tuple[str, int]]:
         """Reasons for undefined scores with counts, from the run; needs the set's `run`."""
         run = self.score_set.run
-        found = (run.result or {}).get("why_undefined") if run is not None and self.score_set.n_undefined else None
-        return list(found.items()) if isinstance(found, dict) else []
+        result = (run.result or {}).get("why_undefined") if run is not None and self.score_set.n_undefined else None
+        return list(result.items()) if isinstance(result, dict) else []
 
     @property
     def is_under_way(self) -> bool:
@@ -139,11 +139,11 @@ def _rated(project: Project, aspects: set[str]) -> dict[str, datetime]:
     judged = Judgement.objects.filter(campaign=OuterRef("pk"), passed=None, extra=False).order_by("-pk")
     rows = Campaign.objects.filter(project=project, kind=Campaign.Kind.LIKERT, aspects__aspect__name__in=aspects)
     last = rows.order_by().annotate(last=Subquery(judged.values("created_at")[:1]))
-    found: dict[str, datetime] = {}
+    result: dict[str, datetime] = {}
     for aspect, moment in last.values_list("aspects__aspect__name", "last"):
         if moment is not None:
-            found[aspect] = max(moment, found.get(aspect, moment))
-    return found
+            result[aspect] = max(moment, result.get(aspect, moment))
+    return result
 
 
 def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
@@ -155,26 +155,26 @@ def _moved_parts(project: Project, combined: list[ScoreSet]) -> dict[int, str]:
         return {}
     rows = ScoreSet.objects.filter(project=project, evaluator__slug__in=slugs, scored_at__isnull=False)
     present = list(rows.select_related("evaluator").order_by(*_CURRENT))
-    found: dict[int, str] = {}
+    result: dict[int, str] = {}
     for s in combined:
         sets = sets_of_parts(present, s.evaluator.options["references"], s.evaluator.options["aspect"])
         for part in s.evaluator.record["parts"]:
             now = sets.get(part["evaluator"])
             if now is None or now.full_signature != part["signature"]:
-                found.setdefault(s.pk, part["evaluator"])
-    return found
+                result.setdefault(s.pk, part["evaluator"])
+    return result
 
 
 def sets_of_parts(present: Iterable[ScoreSet], references: str, aspect: str) -> dict[str, ScoreSet]:
     """Return the score set of each evaluator that a combination uses, out of complete sets in the order of
     `current_sets`: the newest with these references or none, of the given aspect if the evaluator has several."""
-    found: dict[str, ScoreSet] = {}
+    result: dict[str, ScoreSet] = {}
     for s in present:
         slug = s.evaluator.slug
-        is_meant = s.aspect and s.aspect == aspect and slug in found and found[slug].aspect != aspect
-        if s.references in (references, "") and (slug not in found or is_meant):
-            found[slug] = s
-    return found
+        is_meant = s.aspect and s.aspect == aspect and slug in result and result[slug].aspect != aspect
+        if s.references in (references, "") and (slug not in result or is_meant):
+            result[slug] = s
+    return result
 
 
 def _written(project: Project, names: set[str]) -> dict[str, datetime]:
@@ -183,19 +183,19 @@ def _written(project: Project, names: set[str]) -> dict[str, datetime]:
         return {}
     states = [WrittenReference.State.SHOWN, WrittenReference.State.WITHDRAWN]
     rows = WrittenReference.objects.filter(set__project=project, set__name__in=names, state__in=states).order_by()
-    found = rows.values_list("set__name").annotate(
+    result = rows.values_list("set__name").annotate(
         Max("created_at"), Max("withdrawn_at"), Max("confirmations__created_at")
     )
-    return {name: max(moment for moment in moments if moment is not None) for name, *moments in found}
+    return {name: max(moment for moment in moments if moment is not None) for name, *moments in result}
 
 
 def _newest(sets: list[ScoreSet]) -> dict[tuple[int, str, str], ScoreSet]:
-    found: dict[tuple[int, str, str], ScoreSet] = {}
+    result: dict[tuple[int, str, str], ScoreSet] = {}
     for s in sets:
         key = (s.evaluator_id, s.references, s.aspect)
-        if s.scored_at and (key not in found or s.scored_at > found[key].scored_at):
-            found[key] = s
-    return found
+        if s.scored_at and (key not in result or s.scored_at > result[key].scored_at):
+            result[key] = s
+    return result
 
 
 def _touches(upload: Upload, inputs: tuple[str, ...]) -> bool:
@@ -299,10 +299,10 @@ def current_sets(project: Project, references: str = ORIGINAL, aspect: str | Non
     )
     if aspect is not None:
         rows = rows.filter(aspect__in=["", aspect])
-    found: dict[tuple[int, str], ScoreSet] = {}
+    result: dict[tuple[int, str], ScoreSet] = {}
     for row in rows:
-        found.setdefault((row.evaluator_id, row.aspect), row)
-    return list(found.values())
+        result.setdefault((row.evaluator_id, row.aspect), row)
+    return list(result.values())
 
 
 def get_current_set(

@@ -29,12 +29,12 @@ def list_snapshots(project: Project) -> list[Snapshot]:
 
 def get_snapshot(project: Project, slug: str) -> Snapshot:
     """Return a snapshot. Raises `NotThere` with some of the names."""
-    found = Snapshot.objects.filter(project=project, slug=slug).select_related("created_by").first()
-    if found is None:
+    snapshot = Snapshot.objects.filter(project=project, slug=slug).select_related("created_by").first()
+    if snapshot is None:
         there = ", ".join(Snapshot.objects.filter(project=project).values_list("slug", flat=True)[:20]) or _("none yet")
         text = _("There is no snapshot “%(name)s” in %(project)s. There are: %(known)s.")
         raise NotThere(text % {"name": slug, "project": project.slug, "known": there})
-    return found
+    return snapshot
 
 
 def count_of_filters(*, upload: Upload) -> int:

@@ -21,11 +21,11 @@ def with_staleness(project: Project, query: Query, table: Mapping[str, Any]) -> 
         return dict(table)
     sets = query.select_sets(ProjectData(project), table["aspect"])
     states = get_states(project, sets, count_outputs(project))
-    found = {**table, "stale": [_describe(state) for state in states if state.is_stale]}
+    result = {**table, "stale": [_describe(state) for state in states if state.is_stale]}
     if query.kind == "evaluators":
         of_set = {state.score_set.pk: state for state in states}
-        found["rows"] = [{**row, **_of_row(of_set.get(row["score_set"]))} for row in table["rows"]]
-    return found
+        result["rows"] = [{**row, **_of_row(of_set.get(row["score_set"]))} for row in table["rows"]]
+    return result
 
 
 def _describe(state: SetState) -> dict[str, Any]:

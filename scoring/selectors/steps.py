@@ -41,11 +41,11 @@ def has_steps(project: Project) -> bool:
 
 def choose_evaluators(project: Project, requested: Sequence[str], references: str) -> tuple[list[str], list[str]]:
     """Return the evaluators to show and all available ones. The default are the first that are no trivial baselines."""
-    found = {s.evaluator.slug: s.evaluator for s in current_sets(project, references)}
-    known = sorted(found)
-    chosen = [slug for slug in dict.fromkeys(requested) if slug in found][:MOST]
+    result = {s.evaluator.slug: s.evaluator for s in current_sets(project, references)}
+    known = sorted(result)
+    chosen = [slug for slug in dict.fromkeys(requested) if slug in result][:MOST]
     if not chosen:
-        real = [slug for slug in known if found[slug].kind != Evaluator.Kind.SENTINEL]
+        real = [slug for slug in known if result[slug].kind != Evaluator.Kind.SENTINEL]
         chosen = (real or known)[:DEFAULT]
     return chosen, known
 
@@ -68,12 +68,12 @@ def make_lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
 def best_steps(panels: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Best]:
     """Return the best step of every system and panel; ties go to the earliest, as in early stopping."""
     people = {(line["name"], point["x"]): point for line in panels.get(PEOPLE, ()) for point in line["points"]}
-    found = []
+    result = []
     for panel, lines in panels.items():
         for line in lines:
             point = max(line["points"], key=lambda point: (point["value"], -point["x"]))
             at = people.get((line["name"], point["x"]))
-            found.append(
+            result.append(
                 Best(panel, line["name"], point["x"], point["value"], point["low"], point["high"], point["n"], at)
             )
-    return sorted(found, key=lambda best: (natural_key(best.system), best.panel != PEOPLE, best.panel))
+    return sorted(result, key=lambda best: (natural_key(best.system), best.panel != PEOPLE, best.panel))

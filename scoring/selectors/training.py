@@ -128,13 +128,13 @@ def refuse_unfinished(project: Project, slug: str) -> None:
 
 def find_trained(project: Project, slug: str) -> Evaluator:
     """Return the trained evaluator of this slug. Raises `NotThere` with the known names, or the run in progress."""
-    found = list_trained(project).filter(slug=slug).first()
-    if found is None:
+    result = list_trained(project).filter(slug=slug).first()
+    if result is None:
         refuse_unfinished(project, slug)
         there = ", ".join(list_trained(project).values_list("slug", flat=True)[:20]) or _("none yet")
         text = _("No evaluator “%(name)s” was trained in %(project)s. There are: %(known)s.")
         raise NotThere(text % {"name": slug, "project": project.slug, "known": there})
-    return found
+    return result
 
 
 def trainings_under_way(project: Project) -> list[Run]:
@@ -196,11 +196,11 @@ def read_card(evaluator: Evaluator, fold: int = 0) -> str:
 
 def read_curve(run: Run) -> dict[str, list[tuple[int, float]]]:
     """Return the loss by step for every phase of a training, in order."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    result: dict[str, list[tuple[int, float]]] = {}
     rows = CurvePoint.objects.filter(run=run).order_by("pk").values_list("series", "step", "loss")
     for series, step, loss in rows:
-        found.setdefault(series, []).append((step, loss))
-    return {series: sorted(points) for series, points in found.items()}
+        result.setdefault(series, []).append((step, loss))
+    return {series: sorted(points) for series, points in result.items()}
 
 
 def find_scorable(*, user: Any, slug: str, project: str = "") -> Evaluator:
@@ -209,16 +209,16 @@ def find_scorable(*, user: Any, slug: str, project: str = "") -> Evaluator:
     if project:
         return find_trained(get_project(user=user, slug=project, need="read"), slug)
     mine = Project.objects.visible_to(user, "read")
-    found = list(
+    result = list(
         Evaluator.objects.filter(kind=Evaluator.Kind.TRAINED, slug=slug, project__in=mine).select_related("project")[:9]
     )
-    if not found:
+    if not result:
         raise NotThere(
             _("There is no evaluator “%(name)s” in the catalogue or among trained ones of your projects.")
             % {"name": slug}
         )
-    if len(found) > 1:
-        names = ", ".join(sorted(row.project.slug for row in found))
+    if len(result) > 1:
+        names = ", ".join(sorted(row.project.slug for row in result))
         text = _("Several projects have an evaluator “%(name)s”: %(projects)s. Add ?project= to the address.")
         raise NotThere(text % {"name": slug, "projects": names})
-    return found[0]
+    return result[0]

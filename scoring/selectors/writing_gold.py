@@ -57,24 +57,24 @@ def gold_growth(*, user: Any, campaign: WritingCampaign, aspect: str = "") -> Go
     )
     chosen = aspect if aspect in aspects else next(iter(aspects), "")
     name, why = choose_metric(campaign)
-    found = GoldGrowth(name, why, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
+    result = GoldGrowth(name, why, aspect=chosen, aspects=aspects, capped=len(items) > MOST_ITEMS)
     if not chosen:
-        found.n_left_out = len(items)
-        return found
+        result.n_left_out = len(items)
+        return result
     ratings = rated.filter(aspect__name=chosen)
-    human, found.n_simulated = _means(ratings), ratings.filter(simulated=True).count()
+    human, result.n_simulated = _means(ratings), ratings.filter(simulated=True).count()
     texts = dict(Output.objects.filter(pk__in=[pk for rows in human.values() for pk in rows]).values_list("pk", "text"))
     groups: dict[str, dict[str, list]] = {"arm": defaultdict(list), "person": defaultdict(list)}
-    for row in _with_growth(sets, human, texts, found):
+    for row in _with_growth(sets, human, texts, result):
         grown, growth = row
         groups["arm"][grown.arm].append((grown.item, growth))
         if grown.person:
             groups["person"][grown.person].append((grown.item, growth))
-    found.by_arm = {name: compute_points(rows) for name, rows in sorted(groups["arm"].items())}
-    found.by_person = {name: compute_points(rows) for name, rows in sorted(groups["person"].items())}
-    found.n_items = len({item for rows in groups["arm"].values() for item, _ in rows})
-    found.n_left_out = min(len(items), MOST_ITEMS) - found.n_items
-    return found
+    result.by_arm = {name: compute_points(rows) for name, rows in sorted(groups["arm"].items())}
+    result.by_person = {name: compute_points(rows) for name, rows in sorted(groups["person"].items())}
+    result.n_items = len({item for rows in groups["arm"].values() for item, _ in rows})
+    result.n_left_out = min(len(items), MOST_ITEMS) - result.n_items
+    return result
 
 
 def choose_metric(campaign: WritingCampaign) -> tuple[str, str]:

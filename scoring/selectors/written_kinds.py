@@ -74,22 +74,22 @@ def texts_by_kind(project: Project, sample: int = SAMPLE, seed: int = 13) -> dic
     )  # fmt: skip
     items = Item.objects.in_bulk({item for item, *_ in rows})
     originals = _originals({(item, start) for item, start, *_ in rows})
-    found: dict[str, list[Record]] = {kind: [] for kind in KINDS}
+    result: dict[str, list[Record]] = {kind: [] for kind in KINDS}
     first: dict[int, str] = {}
     for item, start, constraint, text in rows:
         original = originals.get((item, start))
         if original is not None:
             first.setdefault(item, original)
-            found[CONSTRAINTS[constraint]].append(_record(items[item], text, original))
+            result[CONSTRAINTS[constraint]].append(_record(items[item], text, original))
     for one, original, texts in _brought_along(project, sample, seed):
         first.setdefault(one.pk, original)
         for kind, text in texts.items():
-            found[kind].append(_record(one, text, original))
+            result[kind].append(_record(one, text, original))
         items[one.pk] = one
     machines = Output.objects.filter(item__in=first, system__kind=System.Kind.MACHINE).order_by("pk")
     for item, system, text in machines.values_list("item", "system__name", "text"):
-        found["MGE"].append(_record(items[item], text, first[item], system))
-    return found
+        result["MGE"].append(_record(items[item], text, first[item], system))
+    return result
 
 
 def _written(project: Project) -> QuerySet[WrittenReference]:
@@ -112,7 +112,7 @@ def _brought_along(project: Project, sample: int, seed: int) -> list[tuple[Item,
     rows = Reference.objects.filter(item__in=items, set__name=ORIGINAL).order_by("item", "position")
     for item, text in rows.values_list("item", "text"):
         references.setdefault(item, []).append(text)
-    found = []
+    result = []
     for _, pk in keys:
         wrong = items[pk].meta[WRONG]
         texts = [text for text in wrong if isinstance(text, str) and text] if isinstance(wrong, list) else []
@@ -125,16 +125,16 @@ def _brought_along(project: Project, sample: int, seed: int) -> list[tuple[Item,
             far = least_overlapping(original, others)
             rest = others[:far] + others[far + 1 :]
             kinds |= {"LDHWE": others[far], **({"HWE": rest[0]} if rest else {})}
-        found.append((items[pk], original, kinds))
-    return found
+        result.append((items[pk], original, kinds))
+    return result
 
 
 def _originals(places: set[tuple[int, int | None]]) -> dict[tuple[int, int], str]:
     rows = Reference.objects.filter(item__in={item for item, _ in places}, set__in={start for _, start in places})
-    found: dict[tuple[int, int], str] = {}
+    result: dict[tuple[int, int], str] = {}
     for item, start, text in rows.order_by("position").values_list("item", "set", "text"):
-        found.setdefault((item, start), text)
-    return found
+        result.setdefault((item, start), text)
+    return result
 
 
 def _record(item: Item, text: str, original: str, system: str = "") -> Record:

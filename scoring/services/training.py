@@ -326,9 +326,9 @@ def publish_evaluator(
 ) -> Evaluator:
     """Register the evaluator whose complete artefact is in `folder` (below ARTEFACTS_DIR). Idempotent per run."""
     with transaction.atomic():
-        found = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
-        if found is not None:
-            return found
+        result = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
+        if result is not None:
+            return result
         require_free_name(run, slug)
         row = Evaluator.objects.create(
             project=run.project,

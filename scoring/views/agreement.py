@@ -121,9 +121,9 @@ def filter_move(request: HttpRequest, slug: str, name: str, move: str) -> HttpRe
     """Withdraw or restore a filter."""
     project = get_project(user=request.user, slug=slug, need="write")
     act = withdraw_filter if move == "withdraw" else restore_filter
-    found = act(row=get_filter(project, name), user=request.user)
-    text = _("Filter %(name)s restored.") if found.is_active else _("Filter %(name)s withdrawn: tables cannot use it.")
-    messages.success(request, text % {"name": found.name})
+    result = act(row=get_filter(project, name), user=request.user)
+    text = _("Filter %(name)s restored.") if result.is_active else _("Filter %(name)s withdrawn: tables cannot use it.")
+    messages.success(request, text % {"name": result.name})
     return redirect("scoring:agreement-raters", slug)
 
 

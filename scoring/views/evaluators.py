@@ -143,13 +143,13 @@ def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
     rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
     if number:
         wanted = read_number(number)
-        found = rows.filter(pk=wanted).first() if wanted is not None else None
+        result = rows.filter(pk=wanted).first() if wanted is not None else None
     else:
-        found = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
-    if found is None:
+        result = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
+    if result is None:
         refuse_unfinished(project, evaluator)
         raise NotThere(_explain_missing(project, evaluator) % {"name": evaluator})
-    return found
+    return result
 
 
 def _explain_missing(project: Project, evaluator: str) -> str:

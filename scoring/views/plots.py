@@ -119,21 +119,21 @@ def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResp
     run = find_run(user=request.user, pk=pk, slug=project.slug)
     if run.kind != CURVES or run.result is None:
         raise BadInput(_("Run %(run)d has no curves.") % {"run": pk})
-    found = run.result["panels"].get(panel)
-    if not found or not found["lines"]:
+    result = run.result["panels"].get(panel)
+    if not result or not result["lines"]:
         raise NotThere(_("There is no such curve."))
 
     def draw() -> plots.Plot:
         change = _("%(name)s: from %(first).3f to %(last).3f")
         words = "; ".join(
             change % {"name": line["name"], "first": line["points"][0]["value"], "last": line["points"][-1]["value"]}
-            for line in found["lines"]
+            for line in result["lines"]
         )
         return plots.draw_lines(
-            found["lines"],
+            result["lines"],
             title=_(PANELS[panel]) if panel in PANELS else panel,
             description=words,
-            axes=(str(found["axes"][0]), f"{found['axes'][1]}, 95 %"),
+            axes=(str(result["axes"][0]), f"{result['axes'][1]}, 95 %"),
             theme=_get_theme(request),
         )
 

@@ -78,9 +78,9 @@ def compare(request: HttpRequest, slug: str) -> HttpResponse:
     names = list_reference_sets(project)
     first = request.GET.get("first") or names[0]
     second = request.GET.get("second") or next((name for name in names if name != first), first)
-    found = compare_sets(project, first, second)
-    shown, rows = difference_page(found, cursor=request.GET.get("cursor", ""))
-    context = {"project": project, "found": found, "names": names, "page": shown, "rows": rows}
+    result = compare_sets(project, first, second)
+    shown, rows = difference_page(result, cursor=request.GET.get("cursor", ""))
+    context = {"project": project, "found": result, "names": names, "page": shown, "rows": rows}
     return page(request, "scoring/references/compare.html", context)
 
 

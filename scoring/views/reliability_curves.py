@@ -86,8 +86,8 @@ def _find_curves(project: Project, number: str) -> Run | None:
     """Return the run of that number, or the last one with curves."""
     rows = latest_curves(project)
     if (wanted := read_number(number)) is not None:
-        found = Run.objects.filter(project=project, kind="reliability", pk=wanted).first()
-        if found is None or not found.result:
+        result = Run.objects.filter(project=project, kind="reliability", pk=wanted).first()
+        if result is None or not result.result:
             raise NotThere(_("This run has no curves."))
-        return found
+        return result
     return rows[0] if rows else None

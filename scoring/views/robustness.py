@@ -76,8 +76,8 @@ def robustness(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _reports(project: Project) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for run in latest_reports(project):
         by_kind = {row["kind"]: row for row in run.result["rows"]}
-        found.append({**run.result, "run": run, "cells": [by_kind[kind] for kind in KINDS if kind in by_kind]})
-    return found
+        result.append({**run.result, "run": run, "cells": [by_kind[kind] for kind in KINDS if kind in by_kind]})
+    return result

@@ -105,8 +105,8 @@ def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
     wanted = read_number(number)
     if wanted is None:
         return None
-    found = Run.objects.filter(project=project, kind=kind, pk=wanted).select_related("project").first()
-    return found if found is not None and found.params.get("evaluator") == name else None
+    result = Run.objects.filter(project=project, kind=kind, pk=wanted).select_related("project").first()
+    return result if result is not None and result.params.get("evaluator") == name else None
 
 
 @login_required

@@ -27,21 +27,21 @@ def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if campaign.project_id != project.pk:
         raise NotThere(_("There is no such writing campaign in this project."))
-    found = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
+    result = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
     across = _("candidates processed") if campaign.in_rounds else _("references written")
-    axis = _("gold reliability, %(metric)s, 95 %%") % {"metric": found.metric}
+    axis = _("gold reliability, %(metric)s, 95 %%") % {"metric": result.metric}
     plots = []
     with side_figure("The plots of this page"):
         plots = [
-            plot(found.by_arm, ARM_NAMES, title=_("By arm"), across=across, axis=axis),
-            plot(found.by_person, {}, title=_("By annotator"), across=across, axis=axis),
+            plot(result.by_arm, ARM_NAMES, title=_("By arm"), across=across, axis=axis),
+            plot(result.by_person, {}, title=_("By annotator"), across=across, axis=axis),
         ]
     context = {
         "project": project,
         "campaign": campaign,
-        "gold": found,
+        "gold": result,
         "across": across,
         "plots": [one for one in plots if one is not None],
-        "other_aspects": [name for name in found.aspects if name != found.aspect],
+        "other_aspects": [name for name in result.aspects if name != result.aspect],
     }
     return page(request, "scoring/writing_gold.html", context, fragment="growth")

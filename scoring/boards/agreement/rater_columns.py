@@ -54,13 +54,13 @@ def format_cells(row: Row, rows: Sequence[Row]) -> list[dict[str, str]]:
     """Return the cells of a rater; undefined ones are a dash with the reason as note."""
     cells = []
     for column in list_used_columns(rows):
-        found = row.get(column.part) or {}
+        result = row.get(column.part) or {}
         value = _value(row, column.part)
-        cells.append({"text": "-" if value is None else column.text(value), "note": found.get("note", "")})
+        cells.append({"text": "-" if value is None else column.text(value), "note": result.get("note", "")})
     return cells
 
 
 def _value(row: Row, part: str) -> float | None:
-    found = row.get(part)
-    value = found.get("value") if found else None
+    result = row.get(part)
+    value = result.get("value") if result else None
     return None if value is None else float(value)

@@ -89,7 +89,7 @@ def detail_table(
     scale, method = choose_scale(columns, settings), _method(settings)
     first = columns.first_judgements()
     compared, n_without = normalise_judgements(first, method)
-    found = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
+    result = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
     calibration, why_not, components = None, FAILED, None
     with side_figure("The calibrated means of systems"):
         calibration, why_not = _calibration(first)
@@ -117,15 +117,15 @@ def detail_table(
         "n_filtered": columns.n_filtered,
         "n_simulated": int(columns.simulated.sum()),
         "note": "" if len(columns) else f"There are no judgements of {aspect} here.",
-        "rows": _coefficients(found, LABELS, method, n_without) if len(first) else [],
+        "rows": _coefficients(result, LABELS, method, n_without) if len(first) else [],
         "notes": [
-            *found.notes,
+            *result.notes,
             *explain_missing(n_without, method),
             *([ORIENTED] if judged == "comparisons" else []),
         ],
         "prevalence": shares,
-        "pairs": _pairs(found, first.raters, method),
-        "n_pairs": len(found.pairs) + found.pairs_left_out,
+        "pairs": _pairs(result, first.raters, method),
+        "n_pairs": len(result.pairs) + result.pairs_left_out,
         "kappa_weights": "" if scale == "nominal" else "quadratic",
         "raters": reports,
         "calibration": calibration,
@@ -218,7 +218,7 @@ def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -
     extra = len(checks)
     blank = np.full(extra, np.nan)
     failed = [None] * len(columns) + [failed for _, failed in checks]
-    found = rater_reports(
+    result = rater_reports(
         np.concatenate([to_points(columns), blank]),
         np.concatenate([columns.unit, np.full(extra, -1)]),
         np.concatenate([columns.rater, np.array([code for code, _ in checks], dtype=np.int64)]),
@@ -227,7 +227,7 @@ def _raters(columns: RaterJudgements, controls: Mapping[str, tuple[int, int]]) -
         repeat_of=_repeats(columns, extra) if columns.repeat.any() else None,
         at=np.concatenate([columns.at, blank]) if columns.is_numeric and np.isfinite(columns.at).all() else None,
     )
-    rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in found]
+    rows = [{**report.as_dict(), "rater": columns.raters[int(report.rater)]} for report in result]
     if not columns.is_numeric:
         # For verdicts these would be about arbitrary sides.
         rows = [{name: cell for name, cell in row.items() if name not in _OF_SCALES} for row in rows]
@@ -245,10 +245,10 @@ def to_points(columns: RaterJudgements) -> FloatArray:
 
 
 def _repeats(columns: RaterJudgements, extra: int) -> np.ndarray[Any, Any]:
-    found = np.full(len(columns) + extra, None, dtype=object)
+    result = np.full(len(columns) + extra, None, dtype=object)
     rows = np.flatnonzero(columns.repeat)
-    found[rows] = columns.unit[rows]
-    return found
+    result[rows] = columns.unit[rows]
+    return result
 
 
 def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
@@ -261,10 +261,10 @@ def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
     # Ratings of an output share its deviation from the system mean; without this effect intervals are too narrow.
     outputs, first = encode_pair(rated.item, rated.system, int(rated.system.max()) + 1)
     several = len(first) < len(rated)
-    found = calibrate_raters(
+    result = calibrate_raters(
         rated.value, rated.system, rated.rater, item=outputs if several else None, variances="reml"
     )
-    raws = sorted((row.raw for row in found.systems), reverse=True)
+    raws = sorted((row.raw for row in result.systems), reverse=True)
     rows = [
         {
             "rank": place,
@@ -275,10 +275,10 @@ def _calibration(columns: RaterJudgements) -> tuple[Table | None, str]:
             "sd": row.sd,
             "difference": row.estimate.value - row.raw,
         }
-        for place, row in enumerate(found.systems, start=1)
+        for place, row in enumerate(result.systems, start=1)
     ]
-    raters = [{"rater": rated.raters[int(row.label)], **row.estimate.as_dict(), "sd": row.sd} for row in found.raters]
-    return {"systems": rows, "raters": raters, "sigma2": found.sigma2, "note": found.note, "n": found.n}, ""
+    raters = [{"rater": rated.raters[int(row.label)], **row.estimate.as_dict(), "sd": row.sd} for row in result.raters]
+    return {"systems": rows, "raters": raters, "sigma2": result.sigma2, "note": result.note, "n": result.n}, ""
 
 
 def _components(columns: RaterJudgements) -> Table | None:

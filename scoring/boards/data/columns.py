@@ -123,10 +123,10 @@ def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> I
 
 def reorder_names(raters: tuple[str, ...], new: IntArray) -> tuple[str, ...]:
     """Return the names in the order of the new codes."""
-    found = [""] * len(raters)
+    result = [""] * len(raters)
     for name, number in zip(raters, new.tolist(), strict=True):
-        found[number] = name
-    return tuple(found)
+        result[number] = name
+    return tuple(result)
 
 
 def persons(rater: IntArray, names: Sequence[str]) -> IntArray:

@@ -83,7 +83,7 @@ class ExportFolder:
 
     def _refuse_unread(self) -> None:
         """Raise `FolderError` for a file of a table that would be ignored, because its rows would be missing."""
-        read = {found[0].name for table in _NEEDED if (found := self._file(table)) is not None}
+        read = {result[0].name for table in _NEEDED if (result := self._file(table)) is not None}
         for file in sorted(self.path.iterdir()):
             if _TABLE_FILE.fullmatch(file.name) and file.name not in read:
                 raise FolderError(
@@ -107,10 +107,10 @@ class ExportFolder:
 
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of a table in file order, none without a file."""
-        found = self._file(table)
-        if found is None:
+        result = self._file(table)
+        if result is None:
             return
-        file, ending = found
+        file, ending = result
         read = enumerate(_READERS[ending](file), start=1)
         while True:
             try:
@@ -142,10 +142,10 @@ class ExportFolder:
         """Return all outputs of a subset of systems by item and system, with codes of their groups and systems."""
         units, items, groups = self.units(), Labels(), Labels()
         rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
-        found = [
+        result = [
             (items.code(item), groups.code(self.group(item)), units.code(system, step)) for item, system, step in rows
         ]
-        columns = np.array(found, dtype=np.int64).reshape(-1, 3)
+        columns = np.array(result, dtype=np.int64).reshape(-1, 3)
         item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
         order = np.lexsort((unit, item_))
         order = order[units.wanted(subset)[unit[order]]] if len(order) else order
@@ -204,12 +204,12 @@ class ExportFolder:
         """Return the outputs that are turns of the dialogues, and the position of the dialogue of each. Their item
         has the dialogue as group, and their system is that of the dialogue, if any."""
         number = {key: place for place, key in enumerate(dialogues)}
-        found = []
+        result = []
         for row in self.rows("outputs"):
             group = self.group(row["item"])
             if group in number and self.dialogue_systems.get(group) in (None, "", row["system"]):
-                found.append(((row["item"], row["system"], row.get("step")), number[group]))
-        return [place for place, _ in found], [dialogue for _, dialogue in found]
+                result.append(((row["item"], row["system"], row.get("step")), number[group]))
+        return [place for place, _ in result], [dialogue for _, dialogue in result]
 
     @cached_property
     def dialogue_systems(self) -> dict[str, str | None]:
@@ -247,7 +247,7 @@ class ExportFolder:
         table = "ratings" if numeric else "comparisons"
         self.must_have(table)
         out = self.left_out(filter)
-        found: list[tuple[Any, ...]] = []
+        result: list[tuple[Any, ...]] = []
         n_filtered = 0
         for row in self.rows(table):
             if row.get("aspect") != aspect or _get_way(row) != way:
@@ -255,8 +255,8 @@ class ExportFolder:
             if out(row["rater"]):
                 n_filtered += 1
                 continue
-            found.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
-        columns = JudgementColumns(*(zip(*found, strict=True) if found else ((),) * 6))
+            result.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
+        columns = JudgementColumns(*(zip(*result, strict=True) if result else ((),) * 6))
         return collect_judgements(columns, numeric=numeric, n_filtered=n_filtered)
 
     @cached_property
@@ -270,12 +270,12 @@ class ExportFolder:
 
     @cached_property
     def _scores(self) -> dict[str, list[tuple[Place, float, bool]]]:
-        found: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self.score_sets}
+        result: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self.score_sets}
         for row in self.rows("scores"):
             value = row.get("value")
             place = (sys.intern(row["item"]), sys.intern(row["system"]), row.get("step"))
-            found[row["set"]].append((place, np.nan if value is None else float(value), bool(row.get("in_training"))))
-        return found
+            result[row["set"]].append((place, np.nan if value is None else float(value), bool(row.get("in_training"))))
+        return result
 
     def values(self, score_set: str) -> dict[Place, float]:
         """Return the scores of a set by output, nan if undefined."""

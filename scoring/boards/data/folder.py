@@ -65,11 +65,11 @@ class FolderData:
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
         numbers: dict[str, int] = {}
-        found = self.folder.dialogues(
+        result = self.folder.dialogues(
             aspect.name, lambda key: numbers.setdefault(key, len(numbers)), filter=query.rater_filter
         )
         self._dialogues = tuple(numbers)
-        return found
+        return result
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
         places, of = self.folder.turns([self._dialogues[number] for number in dialogues.tolist()])

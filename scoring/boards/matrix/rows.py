@@ -47,14 +47,14 @@ def matrix_table(
         used = common.rows if common.used else np.ones(len(columns), dtype=bool)
         over, unit = _means(columns[used], system[used])
     what = "systems" if by_system else "items"
-    found = correlation_matrix(
+    result = correlation_matrix(
         over, coefficient=settings["coefficient"], what=what, bootstrap=Bootstrap(cluster=unit, **read_draws(settings))
     )
-    place = {number: k for k, number in enumerate(_similar(found.values))}
+    place = {number: k for k, number in enumerate(_similar(result.values))}
     order = sorted(range(len(scored)), key=lambda k: place[k])
     rows = []
     for i in order:
-        cells = [None if i == j else found[i, j].as_dict() for j in order]
+        cells = [None if i == j else result[i, j].as_dict() for j in order]
         rows.append({**describe_scored(scored[i]), "n": int(np.isfinite(columns[:, i]).sum()), "cells": cells})
     return {
         "kind": "matrix",
@@ -83,12 +83,12 @@ def _means(columns: FloatArray, system: IntArray) -> tuple[FloatArray, IntArray]
     """Return the mean of every system and column over scored outputs, and the systems as clusters."""
     names, code = np.unique(system, return_inverse=True)
     defined = np.isfinite(columns)
-    found = np.full((len(names), columns.shape[1]), np.nan)
+    result = np.full((len(names), columns.shape[1]), np.nan)
     for k in range(columns.shape[1]):
         counts = np.bincount(code, weights=defined[:, k], minlength=len(names))
         sums = np.bincount(code, weights=np.where(defined[:, k], columns[:, k], 0.0), minlength=len(names))
-        np.divide(sums, counts, out=found[:, k], where=counts > 0)
-    return found, np.arange(len(names))
+        np.divide(sums, counts, out=result[:, k], where=counts > 0)
+    return result, np.arange(len(names))
 
 
 def _similar(values: FloatArray) -> list[int]:

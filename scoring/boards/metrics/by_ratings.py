@@ -281,7 +281,7 @@ def _correlate(
     if level == "system" and one.has_own and len(compared) < np.isfinite(one.column(people, level)).sum():
         note = f"{note}; {WIDER}"
     bootstrap = settings.get("bootstrap")
-    found = correlate(
+    correlations = correlate(
         one.column(people, level)[rows],
         compared.mean,
         compared.item,
@@ -294,7 +294,7 @@ def _correlate(
         ),
         bootstrap=Bootstrap(cluster=compared.cluster, **read_draws(settings)),
     )
-    return found, note
+    return correlations, note
 
 
 def describe_evaluator(one: Scored) -> Table:

@@ -198,8 +198,8 @@ def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> draw
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
     """Return evaluators by slug with estimate and rank by a coefficient, for a comparison of two tables."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for number, row in enumerate(sorted(table["rows"], key=lambda row: _order(row, coefficient)), 1):
         shown = "-" if row[coefficient]["value"] is None else str(number)
-        found[row["evaluator"]] = {"estimate": row[coefficient], "place": shown, "is_sentinel": row["is_sentinel"]}
-    return found
+        result[row["evaluator"]] = {"estimate": row[coefficient], "place": shown, "is_sentinel": row["is_sentinel"]}
+    return result

@@ -24,10 +24,10 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
     if query.level == "dialogue":
         return _by_dialogues(data, query, progress)
     aspect, people = load_people(data, query, otherwise=BY_COMPARISONS)
-    found = load_compared(data, query.select_sets(data, aspect.name), people.output)
+    result = load_compared(data, query.select_sets(data, aspect.name), people.output)
     return evaluators_table(
         people, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),
-        progress=progress, **found,
+        progress=progress, **result,
     )  # fmt: skip
 
 
@@ -40,8 +40,8 @@ def load_people(data: Data, query: Any, *, otherwise: str = "") -> tuple[AspectI
 def load_comparisons(data: Data, query: Any, *, turing: bool) -> tuple[AspectInfo, Compared]:
     """Return the aspect of the query and its compared outputs: with each other, or (`turing`) with a reference."""
     aspect = data.choose_aspect(query.aspect, "turing" if turing else "pairs")
-    found = data.load_comparisons(aspect, query, turing=turing)
-    return aspect, Compared(found, subset=query.systems, turing=turing)
+    comparisons = data.load_comparisons(aspect, query, turing=turing)
+    return aspect, Compared(comparisons, subset=query.systems, turing=turing)
 
 
 def load_scored_on(data: Data, query: Query, aspect: AspectInfo, compared: Compared) -> dict[str, Any]:
@@ -73,9 +73,9 @@ def _by_dialogues(data: Data, query: EvaluatorsQuery, progress: Progress | None)
     def find_outside(some: Sequence[Any]) -> BoolArray:
         return turns.outside(data.find_learned(some, outputs))
 
-    found = load_compared(data, query.select_sets(data, aspect.name), outputs, find_outside=find_outside)
-    found["scored"] = [replace(one, metric=turns.mean(one.metric)) for one in found["scored"]]
+    result = load_compared(data, query.select_sets(data, aspect.name), outputs, find_outside=find_outside)
+    result["scored"] = [replace(one, metric=turns.mean(one.metric)) for one in result["scored"]]
     return dialogues_table(
         people, turns, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),
-        progress=progress, **found,
+        progress=progress, **result,
     )  # fmt: skip

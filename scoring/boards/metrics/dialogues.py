@@ -36,17 +36,17 @@ class Turns:
 
     def mean(self, values: FloatArray) -> FloatArray:
         """Return the mean score of the turns of every dialogue, nan without scores, rounded to keep ties."""
-        found = np.full(self.n_dialogues, np.nan)
+        result = np.full(self.n_dialogues, np.nan)
         if len(self.place):
             means = dialogue_scores(values, self.place)
-            found[np.asarray(means.dialogue, dtype=np.int64)] = means.mean
-        return found
+            result[np.asarray(means.dialogue, dtype=np.int64)] = means.mean
+        return result
 
     def outside(self, seen: BoolArray) -> BoolArray:
         """Return the dialogues without turns in training data."""
-        found = np.ones(self.n_dialogues, dtype=bool)
-        found[self.place[seen]] = False
-        return found
+        result = np.ones(self.n_dialogues, dtype=bool)
+        result[self.place[seen]] = False
+        return result
 
 
 def dialogues_table(
@@ -101,8 +101,8 @@ def _with_calibrated(
     rows = outside & named[people.system] if len(people) else outside
     part = people.only(rows)
     of_rating = part.system[part.rating_place]
-    found = calibrate_raters(part.rating_value, of_rating, part.rating_rater)
-    means = {"": {row.label: row.estimate.value for row in found.systems}}
+    raters = calibrate_raters(part.rating_value, of_rating, part.rating_rater)
+    means = {"": {row.label: row.estimate.value for row in raters.systems}}
     return {
         one.evaluator: calibrated_correlations(
             one.metric[rows], np.arange(len(part)), part.system, means, bootstrap=Bootstrap(**read_draws(settings))

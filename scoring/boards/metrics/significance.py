@@ -63,7 +63,7 @@ def extra_figures(
             ).as_dict(),
         }
     rule: Any = settings.get("undefined") or "drop"
-    found = calibrate_ties(
+    ties = calibrate_ties(
         metric,
         human,
         item,
@@ -71,11 +71,11 @@ def extra_figures(
         nan_rule=rule,
         bootstrap=Bootstrap(cluster=cluster, seed=13, **_resamples(settings)),
     )
-    validated = found.cross_validated
+    validated = ties.cross_validated
     return {
         "accuracy": {
-            **found.accuracy.as_dict(),
-            "epsilon": None if np.isnan(found.epsilon) else found.epsilon,
+            **ties.accuracy.as_dict(),
+            "epsilon": None if np.isnan(ties.epsilon) else ties.epsilon,
             "cross_validated": validated.as_dict() if validated is not None else None,
         }
     }
@@ -143,7 +143,7 @@ def tell_apart(
     if coefficient == "acc-eq" and settings["level"] == "system":
         return "pairs with calibrated ties belong to the level of outputs"
     is_earlier = test == EARLIER and cluster is not None
-    found = compare_all(
+    result = compare_all(
         usable,
         human,
         item,
@@ -159,7 +159,7 @@ def tell_apart(
             block=0 if coefficient in _FAST else BLOCK,
         ),
     )
-    return replace(found, test=EARLIER) if is_earlier else found
+    return replace(result, test=EARLIER) if is_earlier else result
 
 
 def usable_columns(columns: Sequence[FloatArray], names: Sequence[str]) -> dict[str, FloatArray]:

@@ -11,5 +11,5 @@ from scoring.boards.pairs.verdicts import pairs_table
 def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> Table:
     """Return how often each evaluator agrees with human preferences."""
     aspect, compared = load_comparisons(data, query, turing=False)
-    found = load_scored_on(data, query, aspect, compared)
-    return pairs_table(compared, settings={**query.params, **data.draws}, aspect=aspect.name, **found)
+    scored_on = load_scored_on(data, query, aspect, compared)
+    return pairs_table(compared, settings={**query.params, **data.draws}, aspect=aspect.name, **scored_on)

@@ -209,12 +209,12 @@ def _tell_apart(
     if why_not := untested(test, usable):
         return why_not
     is_earlier = test == EARLIER
-    found = compare_verdicts(
+    result = compare_verdicts(
         usable,
         cluster,
         tests=PairTests(test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed),
     )
-    return replace(found, test=EARLIER) if is_earlier else found
+    return replace(result, test=EARLIER) if is_earlier else result
 
 
 def _row(
@@ -225,15 +225,15 @@ def _row(
     pairs: _Pairs,
     draws: Bootstrap,
 ) -> Table:
-    found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
+    result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
     less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
     if less is not None:
         with side_figure(f"The difference to {BASELINE}"):
             less = _less(right, baseline, pairs.cluster, draws).as_dict()
-    calibration = found.calibration
+    calibration = result.calibration
     validated = calibration.cross_validated
     cells: list[Table | None] = [
-        found.decided.as_dict(),
+        result.decided.as_dict(),
         less,
         {
             **calibration.accuracy.as_dict(),
@@ -244,8 +244,8 @@ def _row(
     return {
         **describe_evaluator(one),
         "n": int(np.isfinite(right).sum()),
-        "n_missing": found.n_missing,
-        "equal": None if np.isnan(found.equal) else found.equal,
+        "n_missing": result.n_missing,
+        "equal": None if np.isnan(result.equal) else result.equal,
         "cells": cells,
     }
 

@@ -113,10 +113,12 @@ def _compute_row(
             cells[name] = _absent()
             continue
         metric = np.where(usable, columns[name], np.nan)
-        found = correlate(metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=draws)
+        correlations = correlate(
+            metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=draws
+        )
         cells[name] = {
-            **{coefficient: found[coefficient].as_dict() for coefficient in COEFFICIENTS},
-            "n": found.n_pairs,
+            **{coefficient: correlations[coefficient].as_dict() for coefficient in COEFFICIENTS},
+            "n": correlations.n_pairs,
             "signature": sets[name].signature,
             "note": sets[name].note if level == "system" and not sets[name].has_own else "",
         }
@@ -143,12 +145,12 @@ def _differences(
     drawn: Bootstrap,
 ) -> list[Table]:
     """Return Pearson of `a` minus Pearson of `b` for every two sets; `b` is the earlier one."""
-    found = []
+    result = []
     for b, a in combinations(columns, 2):
         one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
         difference = compare(one, two, people.mean, people.item, people.system, settings=correlation, bootstrap=drawn)
-        found.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
-    return found
+        result.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
+    return result
 
 
 def _absent() -> Table:

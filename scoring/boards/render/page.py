@@ -35,18 +35,18 @@ def span_values(rows: list[dict[str, Any]], scale: list[float | None]) -> tuple[
 def span_around_zero(rows: list[dict[str, Any]], coefficient: str) -> tuple[float, float]:
     """Return the range of an axis with all intervals and 0, within -1 and 1."""
     values = [row[coefficient][end] for row in rows for end in ("value", "low", "high")]
-    found = [0.0, *(value for value in values if value is not None)]
-    air = 0.05 * ((max(found) - min(found)) or 1.0)
-    return max(-1.0, min(found) - air), min(1.0, max(found) + air)
+    result = [0.0, *(value for value in values if value is not None)]
+    air = 0.05 * ((max(result) - min(result)) or 1.0)
+    return max(-1.0, min(result) - air), min(1.0, max(result) + air)
 
 
 def span_shares(rows: list[dict[str, Any]], key: str) -> tuple[float, float]:
     """Return the range of an axis with all intervals of shares and a margin, within 0 and 1."""
-    found = [row[key][end] for row in rows for end in ("value", "low", "high") if row[key][end] is not None]
-    if not found:
+    result = [row[key][end] for row in rows for end in ("value", "low", "high") if row[key][end] is not None]
+    if not result:
         return 0.0, 1.0
-    air = 0.05 * ((max(found) - min(found)) or 1.0)
-    return max(0.0, min(found) - air), min(1.0, max(found) + air)
+    air = 0.05 * ((max(result) - min(result)) or 1.0)
+    return max(0.0, min(result) - air), min(1.0, max(result) + air)
 
 
 def place_rows(
@@ -58,7 +58,7 @@ def place_rows(
     def at(value: float | None) -> float | None:
         return None if value is None else round(4 + 192 * (value - low) / ((high - low) or 1.0), 1)
 
-    found = []
+    result = []
     number = 0
     for row in rows:
         estimate = row[part] if part else row
@@ -66,8 +66,8 @@ def place_rows(
         drawn = {"x": at(estimate["value"]), "x_low": at(estimate["low"]), "x_high": at(estimate["high"])}
         zero = at(0.0) if part and signed else None
         shown = place(row) if "rank" in row else str(number) if estimate["value"] is not None else "-"
-        found.append({**row, "estimate": estimate, "drawn": drawn, "zero": zero, "place": shown})
-    return found
+        result.append({**row, "estimate": estimate, "drawn": drawn, "zero": zero, "place": shown})
+    return result
 
 
 def list_p_values(table: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def slices_table(
     names, counts = np.unique(parts, return_counts=True)
     rows = []
     for one in scored:
-        found = (
+        result = (
             slice_estimates(
                 one.metric[outside],
                 compared.mean,
@@ -64,13 +64,13 @@ def slices_table(
             if len(compared)
             else None
         )
-        slices = {str(s.name): s.as_dict() for s in found.slices} if found else {}
-        whole = found.whole.as_dict() if found else no_estimate("nothing can be compared")
+        slices = {str(s.name): s.as_dict() for s in result.slices} if result else {}
+        whole = result.whole.as_dict() if result else no_estimate("nothing can be compared")
         rows.append(
             {
                 **describe_scored(one),
                 "estimate": whole,
-                "spread": found.as_dict()["spread"] if found else None,
+                "spread": result.as_dict()["spread"] if result else None,
                 "cells": [slices.get(str(name)) or _empty(str(name)) for name in names],
             }
         )

@@ -18,5 +18,5 @@ def compute(data: Data, query: SystemsQuery, progress: Progress | None = None) -
     if query.method == "mean":
         ratings = data.load_ratings(aspect, query)
         return systems_by_ratings(ratings, settings, aspect=aspect.name, low=aspect.low, high=aspect.high)
-    found = data.load_comparisons(aspect, query, turing=query.method == "m1")
-    return systems_by_comparisons(found, settings, aspect=aspect.name)
+    comparisons = data.load_comparisons(aspect, query, turing=query.method == "m1")
+    return systems_by_comparisons(comparisons, settings, aspect=aspect.name)

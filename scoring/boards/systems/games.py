@@ -96,22 +96,22 @@ def _numbered(ranking: Ranking, numbers: Mapping[str, int]) -> Ranking:
 
 def _findings(met: Met, played: SkillRatings, n_learned: int) -> list[str]:
     n_items = len(set(met.item))
-    found = [f"{len(met):,} verdicts on texts for {n_items:,} items, each pair of texts compared once."]
+    result = [f"{len(met):,} verdicts on texts for {n_items:,} items, each pair of texts compared once."]
     if met.score is not None:
-        found.append("The outcome of a game is its expectation: the probability of a win plus half that of a tie.")
+        result.append("The outcome of a game is its expectation: the probability of a win plus half that of a tie.")
     if met.swap_consistency is not None:
-        found.append(f"{met.swap_consistency:.1%} of the verdicts reverse when the two texts are swapped.")
+        result.append(f"{met.swap_consistency:.1%} of the verdicts reverse when the two texts are swapped.")
     if met.n_truncated:
-        found.append(f"In {met.n_truncated:,} pairs a text was too long for the evaluator and was truncated.")
+        result.append(f"In {met.n_truncated:,} pairs a text was too long for the evaluator and was truncated.")
     rest = "" if played.converged == 1 else " The others stopped at the maximum number of games."
-    found.append(
+    result.append(
         f"Ratings converged in {played.converged:.0%} of {played.seeds:,} simulations, after {played.games:,.0f} games "
         f"on average.{rest}"
     )
-    found.append(GLICKO_RANKS)
+    result.append(GLICKO_RANKS)
     if n_learned:
-        found.append(f"{n_learned:,} verdicts are on items in its training data, where it may know the systems.")
-    return found
+        result.append(f"{n_learned:,} verdicts are on items in its training data, where it may know the systems.")
+    return result
 
 
 def agreement_with_people(table: Mapping[str, Any], judged: Ratings | Comparisons, *, aspect: str) -> list[Table]:
@@ -120,7 +120,7 @@ def agreement_with_people(table: Mapping[str, Any], judged: Ratings | Comparison
     rated = isinstance(judged, Ratings)
     value = {row["label"]: row["value"] for row in table["rows"] if row["value"] is not None}
     scores = {code: value[unit.label] for code, unit in enumerate(judged.units.units) if unit.label in value}
-    found = []
+    result = []
     for simulated in (False, True):
         if isinstance(judged, Ratings):
             kept: Any = judged.only(judged.simulated == simulated)
@@ -138,7 +138,7 @@ def agreement_with_people(table: Mapping[str, Any], judged: Ratings | Comparison
         }
         if parts := (ranking.extras.get("connectivity") or {}).get("note"):
             figures = {name: replace(one, note=one.note or parts) for name, one in figures.items()}
-        found.append(
+        result.append(
             {
                 "aspect": aspect,
                 "judged_by": "ratings" if rated else "comparisons",
@@ -148,4 +148,4 @@ def agreement_with_people(table: Mapping[str, Any], judged: Ratings | Comparison
                 **{name: estimate.as_dict() for name, estimate in figures.items()},
             }
         )
-    return found
+    return result

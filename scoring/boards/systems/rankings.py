@@ -121,10 +121,10 @@ def rank_systems(kept: Comparisons, settings: Settings) -> Ranking:
 def parse_covariates(settings: Settings) -> frozenset[str]:
     """Return the covariates of the model of comparisons. Raises `ValueError` for an unknown covariate."""
     named = settings.get("covariates") or "none"
-    found = frozenset() if named == "none" else frozenset(named.split("+"))
-    if found - set(COVARIATES):
+    result = frozenset() if named == "none" else frozenset(named.split("+"))
+    if result - set(COVARIATES):
         raise ValueError(f"covariates must be some of {', '.join(COVARIATES)} joined by +, or none; not '{named}'")
-    return found
+    return result
 
 
 def biases_and_findings(table: Table, kept: Comparisons) -> None:
@@ -270,11 +270,11 @@ def _use_system_scores(table: Table, own: SystemValues) -> None:
     system without an interval may have any rank."""
     values = {(row["system"], row["step"]): row for row in own}
     for row in table["rows"]:
-        found = values.get((row["system"], row["step"]), {})
-        row.update({name: found.get(name) for name in ("value", "low", "high")})
+        result = values.get((row["system"], row["step"]), {})
+        row.update({name: result.get(name) for name in ("value", "low", "high")})
         row["note"] = "the evaluator has no value for this system"
         if row["value"] is not None:
-            row["note"] = found.get("note", "one value for the whole system, without an interval")
+            row["note"] = result.get("note", "one value for the whole system, without an interval")
     table["rows"].sort(key=lambda row: (row["value"] is None, -(row["value"] or 0.0), row["label"]))
     low, high = (np.array([row[end] for row in table["rows"]], dtype=np.float64) for end in ("low", "high"))
     best, worst = places_by_ends(low, high)

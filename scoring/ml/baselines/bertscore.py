@@ -124,14 +124,14 @@ class BertScore(EncoderPairEvaluator):
         return side._replace(weights=np.where(weightless, alike, side.weights))
 
     def _published_baselines(self) -> dict[str, float]:
-        found = presets()["baselines"].get(self.source.short_name)
-        if found is None or found[0] != self.layer:
+        result = presets()["baselines"].get(self.source.short_name)
+        if result is None or result[0] != self.layer:
             known = ", ".join(f"{name} layer {row[0]}" for name, row in presets()["baselines"].items())
             message = _("has published constants only for %(known)s; leave it out or use one of the named encoders") % {
                 "known": known
             }
             raise InvalidOption(self.name, "rescale", message)
-        return dict(zip(COMPONENTS, found[1:], strict=True))
+        return dict(zip(COMPONENTS, result[1:], strict=True))
 
 
 ENTRIES = (

@@ -85,8 +85,8 @@ def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, l
     table = token_table(texts, tokenizer, lowercase)
     n = len(records)
     stats = Statistics(np.zeros((order, n)), np.zeros((order, n)), np.zeros(n), np.zeros(n))
-    found = union_matches(table, rows, order)
-    for (hyps, refs), at, matches in zip(rows, places, found, strict=True):
+    result = union_matches(table, rows, order)
+    for (hyps, refs), at, matches in zip(rows, places, result, strict=True):
         lengths, ref_lengths = table.lengths[hyps], np.sort(table.lengths[refs])
         # argmin takes the first, that is the shorter, of two equally close lengths.
         closest = np.abs(ref_lengths[None, :] - lengths[:, None]).argmin(axis=1)
@@ -166,8 +166,8 @@ class CorpusBleu(SentenceBleu):
     def from_sums(self, sums: Floats) -> Floats:
         columns = np.moveaxis(sums, -1, 0).reshape(sums.shape[-1], -1)
         matches, totals_ = np.split(columns[:-3], 2)
-        found = self.compute_bleu(Statistics(matches, totals_, columns[-3], columns[-2]), 4, effective_order=False)
-        return np.where(columns[-1] > 0, found, np.nan).reshape(sums.shape[:-1])
+        result = self.compute_bleu(Statistics(matches, totals_, columns[-3], columns[-2]), 4, effective_order=False)
+        return np.where(columns[-1] > 0, result, np.nan).reshape(sums.shape[:-1])
 
 
 PAPINENI = "Papineni et al. 2002, BLEU: a method for automatic evaluation of machine translation"

@@ -86,11 +86,11 @@ class Bleurt(PairEvaluator):
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         queries, places = group_by_references(records)
-        found = self._score(queries, progress)
+        result = self._score(queries, progress)
         cut = np.zeros(len(records), dtype=np.bool_)
-        for (_values, truncated), rows in zip(found, places, strict=True):
+        for (_values, truncated), rows in zip(result, places, strict=True):
             cut[rows] = truncated.any(axis=1)
-        return Partial(scatter_best([one[0] for one in found], places, len(records)), cut)
+        return Partial(scatter_best([one[0] for one in result], places, len(records)), cut)
 
     @cached_property
     def engine(self) -> Engine:
@@ -122,9 +122,9 @@ class Bleurt(PairEvaluator):
         values, cut = np.full(len(distinct) + 1, EMPTY), np.zeros(len(distinct) + 1, dtype=np.bool_)
         for start in range(0, len(distinct), _CHUNK_PAIRS):
             chunk = distinct[start : start + _CHUNK_PAIRS]
-            found = self.tokenizer.pairs([ref for ref, _ in chunk], [hyp for _, hyp in chunk], cut="right")
-            values[start : start + len(chunk)] = self.engine.map(found.encodings, self.forward).numpy()
-            cut[start : start + len(chunk)] = found.truncated
+            result = self.tokenizer.pairs([ref for ref, _ in chunk], [hyp for _, hyp in chunk], cut="right")
+            values[start : start + len(chunk)] = self.engine.map(result.encodings, self.forward).numpy()
+            cut[start : start + len(chunk)] = result.truncated
             if progress is not None:
                 progress(len(queries) * (start + len(chunk)) // len(distinct), len(queries))
         return [(values[rows], cut[rows]) for rows in places]

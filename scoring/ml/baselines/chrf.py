@@ -91,8 +91,8 @@ class Chrf(PairEvaluator):
 
     def from_sums(self, sums: Floats) -> Floats:
         matches, texts, references = np.split(np.moveaxis(sums[..., :-1], -1, 0), 3)
-        found = chrf_score(matches, texts, references, self.option_float("beta"))
-        return np.where(sums[..., -1] > 0, found, np.nan)
+        result = chrf_score(matches, texts, references, self.option_float("beta"))
+        return np.where(sums[..., -1] > 0, result, np.nan)
 
     def _counts(self, queries: Sequence[Query]) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Per query matches (orders, H, R), n-gram counts (orders, H) and (orders, R)."""

@@ -251,8 +251,8 @@ def _continuations(names: Sequence[str]) -> list[bool]:
 
 
 def _padded(values: Iterable[bool], size: int) -> npt.NDArray[np.bool_]:
-    found = np.fromiter(values, np.bool_)
-    return np.concatenate([found, np.zeros(size - len(found), dtype=np.bool_)])
+    result = np.fromiter(values, np.bool_)
+    return np.concatenate([result, np.zeros(size - len(result), dtype=np.bool_)])
 
 
 ENTRIES = (

@@ -193,9 +193,9 @@ class Perplexity(WordMetric):
 
     def system_statistics(self, records: Sequence[Record]) -> Floats:
         """(n, 2): log-likelihood and number of tokens of each text with a score."""
-        found = self.evaluate(records)
-        tokens = np.nan_to_num(found.components["tokens"])
-        return np.column_stack([np.where(tokens > 0, found.values, 0.0) * tokens, tokens])
+        result = self.evaluate(records)
+        tokens = np.nan_to_num(result.components["tokens"])
+        return np.column_stack([np.where(tokens > 0, result.values, 0.0) * tokens, tokens])
 
     def from_sums(self, sums: Floats) -> Floats:
         likelihood, tokens = sums[..., 0], sums[..., 1]

@@ -60,9 +60,9 @@ class RougeL(PairEvaluator):
         self.tokenizer = rouge_tokenizer_for(self.option_text("lang")) if asked == "auto" else asked
 
     def undefined(self, record: Record) -> str:
-        found = super().undefined(record)
-        if found or self.tokenizer != "rouge-score":
-            return found
+        result = super().undefined(record)
+        if result or self.tokenizer != "rouge-score":
+            return result
         if _is_lost(record.text):
             return f"the tokens of rouge-score (a-z, 0-9) miss most of the text: {_WAY_OUT}"
         if all(map(_is_lost, get_references(record))):

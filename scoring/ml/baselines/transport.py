@@ -63,6 +63,6 @@ def _solve(problems: Sequence[Problem]) -> Floats:
     kept = entries >= 0
     matrix = sparse.csc_array((np.ones(int(kept.sum())), (entries[kept], unknowns[kept])), (n_rows, entries.shape[1]))
     costs = np.concatenate([problem.cost.ravel() for problem in problems])
-    found = linprog(costs, A_eq=matrix, b_eq=np.concatenate(right), method="highs-ds", options={"presolve": False})
+    result = linprog(costs, A_eq=matrix, b_eq=np.concatenate(right), method="highs-ds", options={"presolve": False})
     ends = np.cumsum([problem.cost.size for problem in problems])
-    return np.add.reduceat(found.x * costs, np.concatenate([[0], ends[:-1]]))
+    return np.add.reduceat(result.x * costs, np.concatenate([[0], ends[:-1]]))

@@ -56,8 +56,8 @@ class CausalModel:
     ) -> None:
         architecture = str((source.config.get("architectures") or [""])[0])
         if not architecture.endswith(("ForCausalLM", "LMHeadModel")):
-            found = architecture or "model without a name"
-            raise EncoderError(source.name, f"is no causal language model but a {found}; take one *ForCausalLM")
+            result = architecture or "model without a name"
+            raise EncoderError(source.name, f"is no causal language model but a {result}; take one *ForCausalLM")
         self.source, self.dtype = source, dtype
         positions = source.config.get("n_positions")
         limits = [limit for limit in (max_length or LONGEST, positions) if isinstance(limit, int)]
@@ -129,8 +129,8 @@ class CausalModel:
         return -chosen.view(wanted.shape)
 
     def _tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        found = encode_texts(self.tokenizer.backend_tokenizer, texts)
-        return [list(encoding.ids) for encoding in found]
+        result = encode_texts(self.tokenizer.backend_tokenizer, texts)
+        return [list(encoding.ids) for encoding in result]
 
 
 def plan_windows(length: int, first: int, longest: int, stride: int) -> list[tuple[int, int, int]]:

@@ -252,15 +252,15 @@ def _attend(layer: _Layer, hidden: Tensor, groups: list[_Group], *, firsts: Tens
     width = hidden.shape[1]
     asking = hidden if firsts is None else hidden[firsts]
     query, key, value = layer.query(asking), layer.key(hidden), layer.value(hidden)
-    found = torch.empty_like(query)
+    values = torch.empty_like(query)
     for group in groups:
         tokens = group.tokens
         asked = tokens if firsts is None else group.inputs
         shape = (group.rows, -1, layer.heads, width // layer.heads)
         q, k, v = (part.view(shape).transpose(1, 2) for part in (query[asked], key[tokens], value[tokens]))
         context = torch.nn.functional.scaled_dot_product_attention(q, k, v)
-        found[asked] = context.transpose(1, 2).reshape(-1, width)
-    return _attended(layer, found, asking)
+        values[asked] = context.transpose(1, 2).reshape(-1, width)
+    return _attended(layer, values, asking)
 
 
 def _attend_from_firsts(layer: _Layer, hidden: Tensor, groups: list[_Group]) -> Tensor:
@@ -281,12 +281,12 @@ def _attend_from_firsts(layer: _Layer, hidden: Tensor, groups: list[_Group]) -> 
     key, value = (part.weight.view(layer.heads, size, width) for part in (own.key, own.value))
     query = layer.query(asking).view(rows, layer.heads, size).transpose(0, 1) * size**-0.5
     asked = torch.matmul(query, key).transpose(0, 1).contiguous()
-    found = torch.empty_like(asked)
+    values = torch.empty_like(asked)
     for group in groups:
         tokens = hidden[group.tokens].view(group.rows, group.length, width)
         weights = torch.matmul(asked[group.inputs], tokens.transpose(1, 2)).softmax(dim=-1)
-        found[group.inputs] = torch.matmul(weights, tokens)
-    context = torch.matmul(found.transpose(0, 1), value.transpose(1, 2)).transpose(0, 1).reshape(rows, width)
+        values[group.inputs] = torch.matmul(weights, tokens)
+    context = torch.matmul(values.transpose(0, 1), value.transpose(1, 2)).transpose(0, 1).reshape(rows, width)
     return _attended(layer, context if own.value.bias is None else context + own.value.bias, asking)
 
 

@@ -49,7 +49,7 @@ def cached_vectors(
         return np.load(path, mmap_mode="r")
     shape = (len(encodings), encoder.source.width)
     number = np.dtype(np.float16 if dtype == "fp16" else np.float32)
-    found = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
+    memmap = np.lib.format.open_memmap(path, mode="r+" if begun else "w+", dtype=number, shape=shape)
     disk.allocate(path)
     keys = _keys(encodings)
     # Decided once and stored: further files may be finished before this one is continued.
@@ -57,8 +57,8 @@ def cached_vectors(
     if begun:
         known = np.load(kept)["known"]
     else:
-        known = _take_over(found, keys, sorted(folder.glob(f"vectors-{kind}-*.json")), path)
-        found.flush()
+        known = _take_over(memmap, keys, sorted(folder.glob(f"vectors-{kind}-*.json")), path)
+        memmap.flush()
         _save_keys(kept, keys, known)
     block = CPU_BLOCK if encoder.engine.device == "cpu" else GPU_BLOCK
     order = np.argsort(-encodings.lengths, kind="stable")
@@ -68,14 +68,14 @@ def cached_vectors(
         places = order[done : done + block]
         inside = 0
         for rows, vectors in encoder.batches(encodings.take(places)):
-            found[places[rows]] = vectors
+            memmap[places[rows]] = vectors
             inside += len(rows)
             tick(done + inside, len(order))
-        found.flush()
+        memmap.flush()
         done += len(places)
         write_json(state, {"texts": done, "finished": False})
     write_json(state, {"texts": done, "finished": True})
-    del found
+    del memmap
     return np.load(path, mmap_mode="r")
 
 
@@ -88,13 +88,13 @@ def _keys(encodings: Encodings) -> list[bytes]:
     ids = np.ascontiguousarray(encodings.ids)
     sides = encodings.type_ids
     bounds = zip((ends - encodings.lengths).tolist(), ends.tolist(), strict=True)
-    found = []
+    result = []
     for start, end in bounds:
         key = hashlib.blake2b(ids[start:end].tobytes(), digest_size=16)
         if sides is not None and sides[start:end].any():
             key.update(sides[start:end].tobytes())
-        found.append(key.digest())
-    return found
+        result.append(key.digest())
+    return result
 
 
 def _save_keys(path: Path, keys: Sequence[bytes], known: npt.NDArray[np.bool_]) -> None:

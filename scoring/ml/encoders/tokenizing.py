@@ -184,8 +184,8 @@ class PairTokenizer:
         for start in range(0, len(unique), _TEXTS_AT_A_TIME):
             if start and self.tick is not None:
                 self.tick(start, len(unique))
-            found = encode_texts(backend, unique[start : start + _TEXTS_AT_A_TIME])
-            rows = [encoding.ids for encoding in found]
+            result = encode_texts(backend, unique[start : start + _TEXTS_AT_A_TIME])
+            rows = [encoding.ids for encoding in result]
             sizes += map(len, rows)
             parts.append(np.fromiter(chain.from_iterable(rows), np.int32))
         lengths = np.array(sizes, dtype=np.int64)
@@ -241,11 +241,11 @@ class PairTokenizer:
 
     def _template(self, *probe: str) -> _Template:
         """Derived from the tokenizer's output for short texts."""
-        found = self.tokenizer.backend_tokenizer.encode(*probe)
+        result = self.tokenizer.backend_tokenizer.encode(*probe)
         marks: list[list[int]] = [[] for _ in range(len(probe) + 1)]
         mark_types, types = [0] * len(marks), [0] * len(probe)
         seen = -1
-        for token, type_id, text in zip(found.ids, found.type_ids, found.sequence_ids, strict=True):
+        for token, type_id, text in zip(result.ids, result.type_ids, result.sequence_ids, strict=True):
             if text is None:
                 marks[seen + 1].append(token)
                 mark_types[seen + 1] = type_id

@@ -60,15 +60,15 @@ class UnknownTokens:
 
     def look(self, texts: Iterable[str]) -> dict[str, Coverage]:
         """How much of each distinct text is known; blank texts are known."""
-        found = dict.fromkeys(texts, Coverage.ALL)
+        result = dict.fromkeys(texts, Coverage.ALL)
         if self.unknown is None:
-            return found
-        doubtful = [text for text in found if text.strip() and not self._surely_known(text)]
+            return result
+        doubtful = [text for text in result if text.strip() and not self._surely_known(text)]
         for start in range(0, len(doubtful), _TEXTS_AT_A_TIME):
             part = doubtful[start : start + _TEXTS_AT_A_TIME]
             for text, encoding in zip(part, encode_texts(self.backend, part), strict=True):
-                found[text] = self._judge(encoding.ids)
-        return found
+                result[text] = self._judge(encoding.ids)
+        return result
 
     def describe(self, texts: Iterable[str], noun: str = "texts") -> str:
         """A sentence (without full stop) that counts the distinct texts with unknown words; "" if there are none."""
@@ -99,10 +99,10 @@ class UnknownTokens:
     @cached_property
     def _has_letter(self) -> npt.NDArray[np.bool_]:
         vocabulary = self.backend.get_vocab(with_added_tokens=True)
-        found = np.zeros(max(vocabulary.values(), default=0) + 1, dtype=np.bool_)
-        found[[number for token, number in vocabulary.items() if any(map(str.isalpha, token))]] = True
-        found[self.unknown] = False
-        return found
+        values = np.zeros(max(vocabulary.values(), default=0) + 1, dtype=np.bool_)
+        values[[number for token, number in vocabulary.items() if any(map(str.isalpha, token))]] = True
+        values[self.unknown] = False
+        return values
 
 
 @lru_cache(maxsize=4)

@@ -75,13 +75,13 @@ def has_dropout(module: torch.nn.Module) -> bool:
 
 def _on_vectors(module: torch.nn.Module) -> list[tuple[int, torch.nn.Module, str, torch.nn.Dropout]]:
     """The dropouts on vectors of tokens: number, owner, name in it, dropout."""
-    found: list[tuple[torch.nn.Module, str, torch.nn.Dropout]] = []
+    result: list[tuple[torch.nn.Module, str, torch.nn.Dropout]] = []
     for owner in list(module.modules()):
         for name, child in list(owner.named_children()):
             if isinstance(child, torch.nn.Dropout):
-                found.append((owner, name, child))
+                result.append((owner, name, child))
     # Numbered before those inside attention are left out, whatever an architecture calls attention.
-    return [(layer, *one) for layer, one in enumerate(found) if not type(one[0]).__name__.endswith(_ATTENTION)]
+    return [(layer, *one) for layer, one in enumerate(result) if not type(one[0]).__name__.endswith(_ATTENTION)]
 
 
 def row_seeds(input_ids: torch.Tensor, attention_mask: torch.Tensor, seed: int) -> torch.Tensor:

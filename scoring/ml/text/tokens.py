@@ -200,14 +200,14 @@ def token_table(texts: Sequence[str], tokenizer: str, lowercase: bool = False) -
     flat: list[int] = []
     ends: list[int] = []
     for text in texts:
-        found = clean(text, tokenizer, lowercase).split()
-        if tokenizer == "zh" and found:
-            first, *others = found
+        result = clean(text, tokenizer, lowercase).split()
+        if tokenizer == "zh" and result:
+            first, *others = result
             flat.extend(at_edges[True, not others][first])
             flat.extend(chain.from_iterable(map(look_up, others[:-1])))
             flat.extend(at_edges[False, True][others[-1]] if others else ())
         else:
-            flat.extend(chain.from_iterable(map(look_up, found)))
+            flat.extend(chain.from_iterable(map(look_up, result)))
         ends.append(len(flat))
     return _table(np.array(flat, dtype=np.int64), ends, len(words.numbers))
 
@@ -244,6 +244,6 @@ class _Words(dict[str, tuple[int, ...]]):
 
     def __missing__(self, word: str) -> tuple[int, ...]:
         numbers = self.numbers
-        found = tuple(numbers.setdefault(token, len(numbers)) for token in self.split(word))
-        self[word] = found
-        return found
+        result = tuple(numbers.setdefault(token, len(numbers)) for token in self.split(word))
+        self[word] = result
+        return result

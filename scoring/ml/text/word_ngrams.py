@@ -92,7 +92,7 @@ class KneserNey:
         """The log-probability of every token but the BEGINs, sequences end to end; `base` is log P_0 of each."""
         tokens, inside, left = _flatten(sequences)
         asked = np.flatnonzero(inside > 0)
-        found = base.copy()
+        values = base.copy()
         number = np.zeros(len(tokens), dtype=np.int64)
         for k in range(self.order):
             # Here `number` is that of the k tokens from each place on: the histories.
@@ -111,10 +111,10 @@ class KneserNey:
             rows = np.flatnonzero(deep)[seen]
             with np.errstate(divide="ignore"):
                 direct = np.log(np.maximum(count - self.discounts[k], 0.0) / total)
-                lower = np.log(self.discounts[k] * self.types[k][history] / total) + found[rows]
-            found[rows] = np.logaddexp(direct, lower)
+                lower = np.log(self.discounts[k] * self.types[k][history] / total) + values[rows]
+            values[rows] = np.logaddexp(direct, lower)
             number = gram
-        return found
+        return values
 
     def _look_up(self, k: int, prefix: Ints, last: Ints) -> Ints:
         """The numbers of grams by prefix and last token, -1 for one never seen."""
@@ -176,8 +176,8 @@ class WordNgrams:
         inner = np.ones(len(base), dtype=np.bool_)
         inner[ends] = False
         base[inner] = spelled[[place[word] for line in lines for word in line]]
-        found = self.word_model.log_probabilities([_framed(line, self._word_number) for line in lines], base)
-        return np.add.reduceat(found, ends - lengths + 1), lengths
+        result = self.word_model.log_probabilities([_framed(line, self._word_number) for line in lines], base)
+        return np.add.reduceat(result, ends - lengths + 1), lengths
 
     @cached_property
     def fingerprint(self) -> str:
@@ -225,8 +225,8 @@ class WordNgrams:
             return np.zeros(0)
         lengths = np.array([len(word) + 1 for word in words])
         base = np.full(int(lengths.sum()), -np.log(CODE_POINTS + 1))
-        found = self.character_model.log_probabilities([_framed(w, self._character_number) for w in words], base)
-        return np.add.reduceat(found, np.cumsum(lengths) - lengths)
+        result = self.character_model.log_probabilities([_framed(w, self._character_number) for w in words], base)
+        return np.add.reduceat(result, np.cumsum(lengths) - lengths)
 
     def _header(self) -> dict[str, Any]:
         return {

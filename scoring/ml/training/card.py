@@ -164,7 +164,7 @@ def _n_groups(row: Row) -> int | None:
     """The number of groups behind a row's intervals; None if its record does not say."""
     if "n_groups" in row:
         return int(row["n_groups"])
-    said = next((found for kind in COEFFICIENTS if (found := _SAID.search(row[kind].get("note", "")))), None)
+    said = next((match for kind in COEFFICIENTS if (match := _SAID.search(row[kind].get("note", "")))), None)
     return None if said is None else int(said[1])
 
 

@@ -38,12 +38,12 @@ def claim_folder(job: FitJob) -> None:
     if not path.is_file():
         write_json(path, said)
         return
-    found = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
+    result = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
     # An option that only one side has was added or removed by a version. Before `processes` existed, one process
     # trained.
-    options = {**said["options"], "processes": 1, **read_settings(found["options"], found.get("version"))}
+    options = {**said["options"], "processes": 1, **read_settings(result["options"], result.get("version"))}
     compared = [key for key in said if key not in ("options", "version")]
-    differing = [key for key in compared if found.get(key) != said[key]]
+    differing = [key for key in compared if result.get(key) != said[key]]
     differing += [key for key, value in said["options"].items() if options[key] != value]
     if differing:
         raise InvalidOption(

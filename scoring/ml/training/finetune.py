@@ -142,8 +142,8 @@ def finetune(
 
 def last_checkpoint(folder: Path) -> Path | None:
     """Return the newest complete checkpoint in `folder`; incomplete ones are removed."""
-    found = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
-    for path in reversed(found):
+    result = sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]))
+    for path in reversed(result):
         if (path / COMPLETE).is_file():
             return path
         shutil.rmtree(path, ignore_errors=True)
@@ -198,9 +198,9 @@ class _Arguments(TrainingArguments):
 
     @cached_property
     def _setup_devices(self) -> torch.device:
-        found: torch.device = super()._setup_devices
+        result: torch.device = super()._setup_devices
         if self.use_cpu:
-            return found
+            return result
         self._n_gpu = 1
         asked = torch.device(self.one_device)
         device = torch.device("cuda", asked.index or 0)
@@ -375,10 +375,10 @@ class _Keeper(Curve, TrainerCallback):
         random = _random_states()
         network.eval()
         with torch.no_grad():
-            found = {key: float(value) for key, value in self.evaluate(network).items()}
+            result = {key: float(value) for key, value in self.evaluate(network).items()}
         network.train()
         _restore(random)
-        return found
+        return result
 
     def write_best(self, network: Network) -> None:
         if self.together.first:

@@ -55,21 +55,21 @@ def dry_check(job: FitJob) -> Plan:
     devices = check_processes(job)
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
-    found: Plan = job.entry.load_implementation().plan(job)
-    found = replace(found, notes=(*found.notes, *describe_unknown_words(job)))
-    if found.seconds is not None and not found.afterwards:
+    result: Plan = job.entry.load_implementation().plan(job)
+    result = replace(result, notes=(*result.notes, *describe_unknown_words(job)))
+    if result.seconds is not None and not result.afterwards:
         after = held_out_seconds(job)
-        found = replace(found, seconds=found.seconds + after, afterwards=after)
+        result = replace(result, seconds=result.seconds + after, afterwards=after)
     if devices < job.processes:
         note = _("%(processes)s processes that share a processor take no less time than one") % {
             "processes": job.processes
         }
-        found = replace(found, notes=(*found.notes, note))
-    elif found.seconds is not None:
-        found = replace(found, seconds=found.seconds / devices)
-    if found.seconds is None:
-        return found
-    return replace(found, seconds_range=estimate_range(found.seconds, measured=found.measured))
+        result = replace(result, notes=(*result.notes, note))
+    elif result.seconds is not None:
+        result = replace(result, seconds=result.seconds / devices)
+    if result.seconds is None:
+        return result
+    return replace(result, seconds_range=estimate_range(result.seconds, measured=result.measured))
 
 
 def fit(

@@ -106,7 +106,7 @@ def collect_compared_pairs(
     of_key = {output_key(record): record for record in track(dataset.outputs_with_context())}
     items = {item.id: item for item in dataset.items}
     signs = {"a": 1, "b": -1, "tie": 0, "both_bad": 0}
-    found = []
+    result = []
     people, places = resolve_raters({row.rater for row in dataset.comparisons})
 
     def compared(row: Comparison) -> Hashable:
@@ -123,8 +123,8 @@ def collect_compared_pairs(
             b = of_key[(row.item, row.system_b, row.step_b)]
         if b is None:
             continue
-        found.append(ComparedPair(a, b, signs[row.verdict], row.rater, row.simulated))
-    return found
+        result.append(ComparedPair(a, b, signs[row.verdict], row.rater, row.simulated))
+    return result
 
 
 def _reference(item: Item, number: int | None) -> Record | None:

@@ -54,9 +54,9 @@ def train_loop(
     """
     folder = job.phase_folder(phase)
     folder.mkdir(parents=True, exist_ok=True)
-    found = read_result(folder, network)
-    if found is not None:
-        return found
+    result = read_result(folder, network)
+    if result is not None:
+        return result
     keep_threads(job.folder)
     return _Loop(network, epoch_losses, settings, job, steps_per_epoch, phase, evaluate).run()
 

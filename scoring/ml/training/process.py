@@ -90,13 +90,13 @@ def _channel() -> Say:
 
 
 def _read(n: int) -> bytes:
-    found = b""
-    while len(found) < n:
-        part = os.read(0, n - len(found))
+    result = b""
+    while len(result) < n:
+        part = os.read(0, n - len(result))
         if not part:
             os._exit(1)
-        found += part
-    return found
+        result += part
+    return result
 
 
 def _listen(taken: threading.Semaphore) -> None:

@@ -82,8 +82,8 @@ def record_groups(records: Iterable[Record]) -> list[str]:
 def list_grouped_items(record: TrainingRecord, *datasets: Dataset | None) -> tuple[str, ...]:
     """The items of the data, sorted, that belong to one of the record's groups without naming it."""
     groups = {*record.groups, *record.dev_groups}
-    found = (item for dataset in datasets if dataset is not None for item in dataset.items)
-    return tuple(sorted({item.id for item in found if item.group in groups}))
+    result = (item for dataset in datasets if dataset is not None for item in dataset.items)
+    return tuple(sorted({item.id for item in result if item.group in groups}))
 
 
 def hash_content(context: Sequence[str], source: str | None, item: str) -> str:
@@ -101,16 +101,16 @@ def hash_contents(record: TrainingRecord, *datasets: Dataset | None) -> tuple[st
     """The content hashes of the training data, sorted: of the items in the record's groups, and of every beginning of
     their dialogues, which other data may have as an item's context."""
     groups = {*record.groups, *record.dev_groups}
-    found: set[str] = set()
+    result: set[str] = set()
     for dataset in datasets:
         if dataset is None:
             continue
         seen = (item for item in dataset.items if name_group(item.group, item.id) in groups)
-        found.update(hash_content(item.context, item.source, item.id) for item in seen)
+        result.update(hash_content(item.context, item.source, item.id) for item in seen)
         for dialogue in dataset.dialogues:
             if f"dialogue:{dialogue.id}" in groups:
-                found.update(_beginnings(dialogue.turns))
-    return tuple(sorted(found))
+                result.update(_beginnings(dialogue.turns))
+    return tuple(sorted(result))
 
 
 def _beginnings(turns: Sequence[str]) -> Iterator[str]:
@@ -221,9 +221,9 @@ def score_by_aspect(
     place = {
         record: number for number, record in enumerate(dict.fromkeys(r for rows in records.values() for r in rows))
     }
-    found = evaluator.evaluate(list(place), progress=progress)
+    result = evaluator.evaluate(list(place), progress=progress)
     many = evaluator.entry.aspect == "many"
     return {
-        aspect: (found.components[aspect] if many else found.values)[[place[record] for record in rows]]
+        aspect: (result.components[aspect] if many else result.values)[[place[record] for record in rows]]
         for aspect, rows in records.items()
     }

@@ -53,10 +53,10 @@ class _Process:
     def heard(self) -> list[dict[str, Any]] | None:
         """The next messages; None once the output has ended."""
         assert self.popen.stdout is not None
-        found = os.read(self.popen.stdout.fileno(), 1 << 16)
-        if not found:
+        result = os.read(self.popen.stdout.fileno(), 1 << 16)
+        if not result:
             return None
-        *lines, self.open_line = (self.open_line + found).split(b"\n")
+        *lines, self.open_line = (self.open_line + result).split(b"\n")
         return [json.loads(line) for line in lines]
 
     def last_lines(self) -> str:

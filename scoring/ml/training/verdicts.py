@@ -96,10 +96,10 @@ def _pair(row: ComparedPair) -> frozenset[object]:
 def _first_judgements(rows: Sequence[ComparedPair]) -> list[ComparedPair]:
     """Each person's first judgement of two outputs."""
     people, place = resolve_raters({row.rater for row in rows})
-    found: dict[tuple[str, frozenset[object]], ComparedPair] = {}
+    result: dict[tuple[str, frozenset[object]], ComparedPair] = {}
     for row in sorted(rows, key=lambda row: place[row.rater]):
-        found.setdefault((people[row.rater], _pair(row)), row)
-    return list(found.values())
+        result.setdefault((people[row.rater], _pair(row)), row)
+    return list(result.values())
 
 
 def compare_with_people(
@@ -170,9 +170,9 @@ def _differences(
 
 
 def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
-    found = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
+    result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
     if signs is None:
-        verdicts, ties = _by_threshold(found)
+        verdicts, ties = _by_threshold(result)
     else:
         right = (signs == pairs.sign).astype(np.float64)
         verdicts, ties = share(right, pairs.group, Bootstrap(seed=seed)), OWN
@@ -185,11 +185,11 @@ def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) 
         "n_tied": n_tied,
         "n_split": pairs.n_split,
         "n_identical": pairs.n_identical,
-        "n_missing": found.n_missing,
+        "n_missing": result.n_missing,
         "simulated": pairs.simulated,
         "by_lot": chance_level(pairs.sign),
         "ties": ties,
-        "decided": found.decided.as_dict(),
+        "decided": result.decided.as_dict(),
         "verdicts": verdicts.as_dict(),
     }
 

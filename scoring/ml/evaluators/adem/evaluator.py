@@ -104,14 +104,14 @@ class Adem(TrainedEvaluator):
         network.alpha.fill_(alpha)
         network.beta.fill_(beta)
         solver = _gradient if job.text("method") == "gradient" else _ridge
-        found = solver(network, job, components, part)
+        result = solver(network, job, components, part)
         groups, dev_groups = list_groups(job.train), list_groups(job.dev)
         if part.cut_off and job.text("method") == "gradient":
             dev_groups = _groups(part, part.held)
             groups = tuple(group for group in groups if group not in dev_groups)
         learned = TrainingResult(
             network.eval(),
-            found,
+            result,
             {"rated outputs": len(part.records)},
             groups,
             dev_groups,
@@ -164,8 +164,8 @@ class Adem(TrainedEvaluator):
             vectors = self.texts.vectors(tokenized.encodings, tick).astype(np.float64)
             parts = _components(network, _sides(vectors, rows))
             with torch.inference_mode():
-                found = network(*(_tensor(network, side) for side in parts))["value"]
-            values[start : start + len(block)] = found.double().cpu().numpy()
+                result = network(*(_tensor(network, side) for side in parts))["value"]
+            values[start : start + len(block)] = result.double().cpu().numpy()
             cut[start : start + len(block)] = [bool(tokenized.truncated[own].any()) for own in map(_flat_rows, rows)]
         return Partial(values, cut)
 
@@ -207,14 +207,14 @@ def _tensor(network: AdemNetwork, side: Floats) -> torch.Tensor:
 
 def _components(network: AdemNetwork, vectors: Components) -> Components:
     with torch.inference_mode():
-        found = [network.components(_tensor(network, side)).double().cpu().numpy() for side in vectors]
-    return Components(*found)
+        result = [network.components(_tensor(network, side)).double().cpu().numpy() for side in vectors]
+    return Components(*result)
 
 
 def _products(network: AdemNetwork, parts: Components) -> Floats:
     with torch.inference_mode():
-        found = network.products(*network.readable(*(_tensor(network, side) for side in parts)))
-    return np.asarray(found.double().cpu().numpy())
+        result = network.products(*network.readable(*(_tensor(network, side) for side in parts)))
+    return np.asarray(result.double().cpu().numpy())
 
 
 def _sizes(job: FitJob, n_axes: int) -> dict[str, Any]:
@@ -368,8 +368,8 @@ def _ridge(network: AdemNetwork, job: FitJob, parts: Components, part: _Part) ->
 
 
 def _readable(network: AdemNetwork, parts: Components) -> Components:
-    found = network.readable(*(torch.from_numpy(side) for side in parts))
-    return Components(*(side.numpy() for side in found))
+    result = network.readable(*(torch.from_numpy(side) for side in parts))
+    return Components(*(side.numpy() for side in result))
 
 
 def _start(network: AdemNetwork, parts: Components) -> Floats:
@@ -409,6 +409,6 @@ def _gradient(network: AdemNetwork, job: FitJob, parts: Components, part: _Part)
         value = network(*(side[held] for side in sides))["value"]
         return {"loss": float(((value - labels[held]) ** 2).mean())}
 
-    found = train_loop(network, losses, make_loop_settings(job), job, steps_per_epoch=steps, evaluate=evaluate)
+    loop = train_loop(network, losses, make_loop_settings(job), job, steps_per_epoch=steps, evaluate=evaluate)
     torch.nn.Module.to(network, "cpu")
-    return found
+    return loop

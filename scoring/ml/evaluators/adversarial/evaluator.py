@@ -120,13 +120,13 @@ class Adversarial(TrainedEvaluator):
             assert held_out is not None
             return _figures(net, held_out, material.dev, reader.pad_id)
 
-        found = finetune(
+        result = finetune(
             network, batches, make_finetune_settings(job), job, evaluate=None if held_out is None else judge
         )
         examples = {"texts of people": texts.n_people, "texts of machines": texts.n_machines}
-        notes = _notes(found.metrics)
+        notes = _notes(result.metrics)
         return make_artefact(
-            job, TrainingResult(network, found, examples, material.groups, material.dev_groups, notes=notes)
+            job, TrainingResult(network, result, examples, material.groups, material.dev_groups, notes=notes)
         )
 
     def own_fields(self) -> list[SignatureField]:
@@ -212,10 +212,10 @@ def _probability(network: Network, batch: Batch) -> torch.Tensor:
 def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
     """Metrics on the held-out texts: log-loss with equal class weights, balanced accuracy, AUROC, accuracy."""
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
-    found: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
-    report = classify(texts.labels, found)
+    result: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
+    report = classify(texts.labels, result)
     return {
-        "loss": balanced_log_loss(texts.labels.tolist(), found.tolist()),
+        "loss": balanced_log_loss(texts.labels.tolist(), result.tolist()),
         "balanced_accuracy": report.balanced_accuracy,
         "auroc": report.auroc,
         "accuracy": report.accuracy,

@@ -156,15 +156,15 @@ class HeldOut:
         """loss, accuracy and macro-F1."""
         logits = self.engine.map(self.encodings, network.infer).double().numpy()
         if self.single:
-            found = (logits > 0).astype(int)
+            result = (logits > 0).astype(int)
             loss = float(np.mean(np.logaddexp(0, logits) - self.targets * logits))
         else:
-            found = logits.argmax(axis=1)
+            result = logits.argmax(axis=1)
             shifted = logits - logits.max(axis=1, keepdims=True)
             logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
             loss = float(-(self.targets * logs).sum(axis=1).mean())
-        accuracy = float((found == self.truth).mean())
-        return {"loss": loss, "accuracy": accuracy, "macro_f1": macro_f1(self.truth, found)}
+        accuracy = float((result == self.truth).mean())
+        return {"loss": loss, "accuracy": accuracy, "macro_f1": macro_f1(self.truth, result)}
 
     @property
     def majority(self) -> float:

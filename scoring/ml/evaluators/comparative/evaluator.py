@@ -156,12 +156,12 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def outcome(self) -> Outcome:
-        found = self.options["outcome"] or self.artefact.state.get("outcome", "verdict")
-        if found not in OUTCOMES:
+        result = self.options["outcome"] or self.artefact.state.get("outcome", "verdict")
+        if result not in OUTCOMES:
             raise ArtefactError(
-                self.name, f"says outcome: {found!r}, which is not one of {', '.join(OUTCOMES)}; copy it again"
+                self.name, f"says outcome: {result!r}, which is not one of {', '.join(OUTCOMES)}; copy it again"
             )
-        return cast(Outcome, found)
+        return cast(Outcome, result)
 
     @property
     def tie_rule(self) -> TieRule:
@@ -265,11 +265,11 @@ class Comparative(TrainedEvaluator, PairJudge):
         n = len(pairs)
         report = None if progress is None else _halved(progress, n, len(both))
         logits, cut = self._engine().score(both, tokenize, self.classifier.infer, progress=report)
-        found = softmax(logits.double().numpy()) if len(both) else np.zeros((0, 3))
+        result = softmax(logits.double().numpy()) if len(both) else np.zeros((0, 3))
         if not self.symmetric:
-            return found, cut, None
-        consistency = swap_consistency(found[:n], found[n:]) if n else None
-        return symmetrise(found[:n], found[n:]), cut[:n] | cut[n:], consistency
+            return result, cut, None
+        consistency = swap_consistency(result[:n], result[n:]) if n else None
+        return symmetrise(result[:n], result[n:]), cut[:n] | cut[n:], consistency
 
     def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
         """Without comparison: the logit of "written by a person", and truncation."""
@@ -367,9 +367,9 @@ def choose_references(train: Dataset, material: Material, n: int, rng: np.random
     texts of any system."""
     pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
     distinct = {(record.item, record.text): record for record in pool}
-    found = list(distinct.values())
-    chosen = np.sort(rng.choice(len(found), min(n, len(found)), replace=False)).tolist()
-    return [_bare(found[place]) for place in chosen]
+    result = list(distinct.values())
+    chosen = np.sort(rng.choice(len(result), min(n, len(result)), replace=False)).tolist()
+    return [_bare(result[place]) for place in chosen]
 
 
 def _bare(record: Record) -> Record:

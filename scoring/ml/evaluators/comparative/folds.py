@@ -65,12 +65,12 @@ class CrossFittedComparative(CrossFitted, PairJudge):
             if not own and len(a):
                 continue
             report = None if progress is None else shift_progress(progress, done, total)
-            found = judge.judge([a[row] for row in own], [b[row] for row in own], progress=report)
-            probabilities[own] += found.probabilities
+            result = judge.judge([a[row] for row in own], [b[row] for row in own], progress=report)
+            probabilities[own] += result.probabilities
             times[own] += 1
-            truncated[own] |= found.truncated
-            if found.swap_consistency is not None:
-                consistent, read = consistent + found.swap_consistency * len(own), read + len(own)
+            truncated[own] |= result.truncated
+            if result.swap_consistency is not None:
+                consistent, read = consistent + result.swap_consistency * len(own), read + len(own)
             done += len(own)
         probabilities /= np.maximum(times, 1)[:, None]
         return Verdicts(decide_signs(probabilities), probabilities, consistent / read if read else None, truncated)

@@ -92,11 +92,11 @@ def human_pairs(
             track,
         )
         identical += same
-    found = len(compared) + len(by_rating)
+    result = len(compared) + len(by_rating)
     compared, by_rating = _without_ties(compared, settings.tie), _without_ties(by_rating, settings.tie)
     pairs = (*compared, *by_rating)
     return HumanPairs(
-        pairs, len(compared), len(by_rating), simulated, identical, tied=found - len(pairs), empty=len(empty)
+        pairs, len(compared), len(by_rating), simulated, identical, tied=result - len(pairs), empty=len(empty)
     )
 
 
@@ -217,25 +217,27 @@ def _from_ratings(
         # The threshold depends on the pair: other texts may have other numbers of ratings.
         return (i, j, float(means[i] - means[j]), taus.single if alone[i] and alone[j] else taus.several)
 
-    found: list[tuple[int, int, float, float]] = []
+    result: list[tuple[int, int, float, float]] = []
     if settings.rating_pairs in ("context", "both"):
         of_item: dict[str, list[int]] = defaultdict(list)
         for place, record in enumerate(records):
             of_item[record.item].append(place)
         for places in track(list(of_item.values())):
-            found += [pair(i, j) for i, j in combinations(places, 2)]
+            result += [pair(i, j) for i, j in combinations(places, 2)]
     if settings.rating_pairs in ("rater", "both"):
         share = settings.same_context
-        apart = round(len(found) * (1 - share) / share) if found and share > 0 else settings.most
+        apart = round(len(result) * (1 - share) / share) if result and share > 0 else settings.most
         anywhere = settings.rating_pairs == "rater"
-        found += _same_rater(dataset, aspect, rated, taus.own, min(apart, settings.most), rng, track, anywhere=anywhere)
+        result += _same_rater(
+            dataset, aspect, rated, taus.own, min(apart, settings.most), rng, track, anywhere=anywhere
+        )
     if settings.rating_pairs == "all":
-        found += [pair(i, j) for i, j in _drawn_pairs(len(records), settings.most, rng)]
-    if len(found) > settings.most:
-        chosen = np.sort(rng.choice(len(found), settings.most, replace=False))
-        found = [found[place] for place in chosen.tolist()]
+        result += [pair(i, j) for i, j in _drawn_pairs(len(records), settings.most, rng)]
+    if len(result) > settings.most:
+        chosen = np.sort(rng.choice(len(result), settings.most, replace=False))
+        result = [result[place] for place in chosen.tolist()]
     pairs, identical = [], 0
-    for i, j, difference, tau in track(found):
+    for i, j, difference, tau in track(result):
         if records[i].text == records[j].text:
             identical += 1
         else:
@@ -265,19 +267,19 @@ def _same_rater(
         if place is not None:
             first[people[row.rater]].setdefault(place, row.value)
     of_rater = {person: list(values.items()) for person, values in first.items()}
-    found: list[tuple[int, int, float, float]] = []
+    result: list[tuple[int, int, float, float]] = []
     if most < 1:
-        return found
+        return result
     share = -(-most // max(1, len(of_rater)))
     for rater in sorted(of_rater):
         own = of_rater[rater]
         for i, j in _drawn_pairs(len(own), share, rng):
             (one, x), (two, y) = own[i], own[j]
             if anywhere or rated.records[one].item != rated.records[two].item:
-                found.append((one, two, x - y, tau))
-    if len(found) <= most:
-        return found
-    return [found[place] for place in np.sort(rng.choice(len(found), most, replace=False)).tolist()]
+                result.append((one, two, x - y, tau))
+    if len(result) <= most:
+        return result
+    return [result[place] for place in np.sort(rng.choice(len(result), most, replace=False)).tolist()]
 
 
 def _drawn_pairs(n: int, most: int, rng: np.random.Generator) -> list[tuple[int, int]]:

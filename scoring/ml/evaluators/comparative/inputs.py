@@ -98,16 +98,16 @@ class PairReader:
         known: dict[int, tuple[Segment, bool]] = {}
 
         def side(record: Record) -> tuple[Segment, bool]:
-            found = known.get(id(record))
-            if found is None:
-                found = known[id(record)] = self._segment(record)
-            return found
+            result = known.get(id(record))
+            if result is None:
+                result = known[id(record)] = self._segment(record)
+            return result
 
         sides = [side(record) for record in firsts], [side(record) for record in seconds]
         one, two = ([segment for segment, _ in each] for each in sides)
         shortened = np.array([a or b for (_, a), (_, b) in zip(*sides, strict=True)], dtype=np.bool_)
-        found = self._read(one, two)
-        return TokenizedTexts(found.encodings, found.truncated | shortened)
+        result = self._read(one, two)
+        return TokenizedTexts(result.encodings, result.truncated | shortened)
 
     def _read(self, one: list[Segment], two: list[Segment]) -> TokenizedTexts:
         """Sides against sides, in their order."""
@@ -131,5 +131,5 @@ class PairReader:
         """[CLS] context [SEP] text [SEP], for the evaluator without comparison."""
         sides = [self._segment(record) for record in records]
         cuts: list[Cut] = [side.cut for side, _ in sides]
-        found = self.tokenizer.pairs([side.context for side, _ in sides], [side.text for side, _ in sides], cut=cuts)
-        return TokenizedTexts(found.encodings, found.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))
+        result = self.tokenizer.pairs([side.context for side, _ in sides], [side.text for side, _ in sides], cut=cuts)
+        return TokenizedTexts(result.encodings, result.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))

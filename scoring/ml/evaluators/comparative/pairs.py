@@ -286,7 +286,7 @@ def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
     if said is None:
         return None
     try:
-        found = {int(step): float(loss) for step, loss in said.items()}  # type: ignore[attr-defined]
+        result = {int(step): float(loss) for step, loss in said.items()}  # type: ignore[attr-defined]
     except (AttributeError, TypeError, ValueError):
         raise TrainingDataError(
             "comparative",
@@ -294,7 +294,7 @@ def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
             system=system,
             said=said,
         ) from None
-    return {step: loss for step, loss in found.items() if math.isfinite(loss)} or None
+    return {step: loss for step, loss in result.items() if math.isfinite(loss)} or None
 
 
 def _rungs(system: str, steps: Sequence[int], margin: float, losses: Mapping[int, float] | None) -> list[Rung]:
@@ -302,10 +302,10 @@ def _rungs(system: str, steps: Sequence[int], margin: float, losses: Mapping[int
     if last <= 0 or len(steps) < 2:
         return []
     late = converged_steps(steps, losses)
-    found = []
+    result = []
     for place, earlier in enumerate(steps):
         for later in steps[place + 1 :]:
             distance = (later - earlier) / last
             if distance >= margin - 1e-12 and not (earlier in late and later in late):
-                found.append(Rung(system, earlier, later, distance))
-    return found
+                result.append(Rung(system, earlier, later, distance))
+    return result

@@ -48,7 +48,7 @@ def make_checks(
     """
     steps = sorted(checkpoints)
     texts = {step: {record.item: record for record in checkpoints[step]} for step in steps}
-    found = []
+    result = []
     for place, step in enumerate(steps):
         verdicts: list[np.ndarray[Any, Any]] = []
         for earlier in steps[max(0, place - previous) : place]:
@@ -58,8 +58,8 @@ def make_checks(
                 items = [items[number] for number in sorted(chosen.tolist())]
             newest, before = [texts[step][item] for item in items], [texts[earlier][item] for item in items]
             verdicts.append(from_either_side(evaluator.compare, newest, before, seed=seed))
-        found.append(Check.from_verdicts(step, np.concatenate(verdicts) if verdicts else []))
-    return found
+        result.append(Check.from_verdicts(step, np.concatenate(verdicts) if verdicts else []))
+    return result
 
 
 def select_checkpoint(

@@ -83,11 +83,11 @@ class PairJudge(ABC):
             return self.judge(a, b, progress=progress)
         turned = np.random.default_rng(seed).random(len(a)) < 0.5
         sides = [(y, x) if turn else (x, y) for x, y, turn in zip(a, b, turned.tolist(), strict=True)]
-        found = self.judge([x for x, _ in sides], [y for _, y in sides], progress=progress)
+        result = self.judge([x for x, _ in sides], [y for _, y in sides], progress=progress)
         return replace(
-            found,
-            signs=np.where(turned, -found.signs, found.signs).astype(np.int8),
-            probabilities=np.where(turned[:, None], found.probabilities[:, ::-1], found.probabilities),
+            result,
+            signs=np.where(turned, -result.signs, result.signs).astype(np.int8),
+            probabilities=np.where(turned[:, None], result.probabilities[:, ::-1], result.probabilities),
         )
 
     def encounters(
@@ -160,19 +160,19 @@ class PairJudge(ABC):
 
 def drawn_items(items: Iterable[str], most: int | None, seed: int) -> list[str]:
     """The items, sorted; at most `most`, drawn by seed."""
-    found = sorted(items)
-    if most is None or len(found) <= most:
-        return found
-    chosen = np.random.default_rng(seed).choice(len(found), most, replace=False)
-    return [found[place] for place in sorted(chosen.tolist())]
+    result = sorted(items)
+    if most is None or len(result) <= most:
+        return result
+    chosen = np.random.default_rng(seed).choice(len(result), most, replace=False)
+    return [result[place] for place in sorted(chosen.tolist())]
 
 
 def _by_item(evaluator: str, system: str, records: Sequence[Record]) -> dict[str, Record]:
     check_records(records, "rank()")
-    found: dict[str, Record] = {}
+    result: dict[str, Record] = {}
     for record in records:
-        if record.item in found:
+        if record.item in result:
             message = f"takes one text for an item: system {system!r} has two texts for item {record.item!r}"
             raise InvalidCall(evaluator, "rank", f"{message}: make two systems of it")
-        found[record.item] = record
-    return found
+        result[record.item] = record
+    return result

@@ -123,10 +123,10 @@ class Material:
         if weak:
             return weak
         if weak.steps:
-            found = "; ".join(f"{name}: {', '.join(map(str, steps))}" for name, steps in sorted(weak.steps.items()))
+            result = "; ".join(f"{name}: {', '.join(map(str, steps))}" for name, steps in sorted(weak.steps.items()))
             reason = (
                 f"no two checkpoints of a system are {job.number('margin'):.0%} of its training apart without both "
-                f"being almost converged (steps found: {found})"
+                f"being almost converged (steps found: {result})"
             )
         else:
             reason = "no output has a step: load outputs of a system at different training steps"
@@ -156,20 +156,20 @@ class Material:
             return None, None
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings", "comparisons"))
         refuse_nan(job.name, job.train, [aspect])
-        found = self.judged_pairs(job.train, aspect)
-        if len(found.pairs) < LEAST_HUMAN_PAIRS:
-            hint = self._few(aspect, found)
+        result = self.judged_pairs(job.train, aspect)
+        if len(result.pairs) < LEAST_HUMAN_PAIRS:
+            hint = self._few(aspect, result)
             if job.text("human") == "yes" or (self.strong is None and self.weak is None):
                 raise TooFewData(job.name, hint)
             self.notes.append(_("no human pairs: %(hint)s") % {"hint": hint})
             return None, None
-        if not found.decided:
-            raise TrainingDataError(job.name, self._all_tied(aspect, len(found.pairs)))
-        if found.identical:
+        if not result.decided:
+            raise TrainingDataError(job.name, self._all_tied(aspect, len(result.pairs)))
+        if result.identical:
             self.notes.append(
-                _("%(identical)s judged pairs of identical texts were left out") % {"identical": found.identical}
+                _("%(identical)s judged pairs of identical texts were left out") % {"identical": result.identical}
             )
-        return aspect, found
+        return aspect, result
 
     def _few(self, aspect: str, found: HumanPairs) -> str:
         hint = _("%(n_pairs)s pairs of %(aspect)s that people judged are too few: at least %(least_human_pairs)s") % {
@@ -253,21 +253,21 @@ class Material:
         """The phases of the training, in order."""
         job, size = self.job, self.job.integer("batch_size")
         common = make_finetune_settings(job, better="macro_f1", lower_is_better=False)
-        found: list[Phase] = []
+        result: list[Phase] = []
         if self.drawn_per_epoch:
             n = self.drawn_per_epoch
             passes = _steps(n, size, common) / -(-n // size)
             draw = SupervisedDraw(self.strong, self.weak, n_pairs=n, epochs=passes, job=job)
-            found.append(Phase(SUPERVISED, draw, n, size, common))
+            result.append(Phase(SUPERVISED, draw, n, size, common))
         if self.human is not None:
             own = common
-            if found:
+            if result:
                 own = replace(
                     common, epochs=job.integer("human_epochs"), learning_rate=job.number("human_learning_rate")
                 )
             pairs = self.human.pairs
-            found.append(Phase(HUMAN, JudgedDraw(pairs, job), len(pairs), size, own))
-        return found
+            result.append(Phase(HUMAN, JudgedDraw(pairs, job), len(pairs), size, own))
+        return result
 
     def held_out(self, phase: str) -> list[Pair]:
         """Dev pairs of the kind that a phase learns, drawn once by seed; empty without dev data."""
@@ -287,14 +287,14 @@ class Material:
             turned = rng.random(len(order)) < 0.5
             return [pairs[n].mirrored() if turn else pairs[n] for n, turn in zip(order, turned, strict=True)]
         samples = Samples.of(job.dev, job.track)
-        found: list[Pair] = []
+        result: list[Pair] = []
         if self.strong is not None:
             strong = StrongPairs(samples, same_context=job.number("same_context"), tie=self.tie)
-            found += strong.draw(job.rng("dev:strong"), DEV_PAIRS) if strong else []
+            result += strong.draw(job.rng("dev:strong"), DEV_PAIRS) if strong else []
         if self.weak is not None:
             weak = self.find_weak_pairs(job.dev, samples)
-            found += weak.draw(job.rng("dev:weak"), DEV_PAIRS) if weak else []
-        return found
+            result += weak.draw(job.rng("dev:weak"), DEV_PAIRS) if weak else []
+        return result
 
 
 @dataclass(frozen=True)
@@ -410,12 +410,12 @@ def _train_phase(
     def evaluate(net: Any) -> dict[str, float]:
         nonlocal seen
         assert held_out is not None
-        found = held_out(net)
+        result = held_out(net)
         seen += 1
         fresh = check and seen == 1 and not _past_first(job, phase, attempt)
-        if fresh and found["accuracy"] <= held_out.majority + COLLAPSE:
+        if fresh and result["accuracy"] <= held_out.majority + COLLAPSE:
             raise _Collapsed
-        return found
+        return result
 
     return finetune(
         network,

@@ -238,13 +238,13 @@ class Perception(TrainedEvaluator):
 
         Trained without confidence, "both" is m alone. An empty text's 0 is certain: its c and m are 1.
         """
-        found = self.evaluate(records)
-        values, weights = found.values.copy(), np.zeros(len(records))
+        result = self.evaluate(records)
+        values, weights = result.values.copy(), np.zeros(len(records))
         which = self.option_text("uncertainty")
         empty = np.array([not record.text.strip() for record in records], dtype=np.bool_)
-        read = np.flatnonzero(~empty & np.array([not reason for reason in found.reasons], dtype=np.bool_))
+        read = np.flatnonzero(~empty & np.array([not reason for reason in result.reasons], dtype=np.bool_))
         if which == "data" or (which == "both" and self.settings["confidence"]):
-            weights += np.where(empty, 1.0, np.nan_to_num(found.components["confidence"]))
+            weights += np.where(empty, 1.0, np.nan_to_num(result.components["confidence"]))
         if which in ("both", "model"):
             weights[empty] += 1.0
         if self._needs_passes and len(read):

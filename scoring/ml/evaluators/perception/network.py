@@ -153,13 +153,13 @@ def _between(one: Inputs, two: Inputs) -> Inputs:
     longest = max(one["inputs_embeds"].shape[1], two["inputs_embeds"].shape[1])
     first, second = _padded(one, longest), _padded(two, longest)
     share = torch.rand(len(first["inputs_embeds"]), 1, 1, device=first["inputs_embeds"].device)
-    found = {
+    result = {
         "inputs_embeds": share * first["inputs_embeds"] + (1 - share) * second["inputs_embeds"],
         "attention_mask": torch.maximum(first["attention_mask"], second["attention_mask"]),
     }
     if "token_type_ids" in first:
-        found["token_type_ids"] = torch.maximum(first["token_type_ids"], second["token_type_ids"])
-    return found
+        result["token_type_ids"] = torch.maximum(first["token_type_ids"], second["token_type_ids"])
+    return result
 
 
 def _padded(inputs: Inputs, longest: int) -> Inputs:

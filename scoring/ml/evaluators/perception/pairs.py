@@ -116,12 +116,12 @@ class PairBatches:
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         generated, references = self.batches[number]
-        found: dict[str, torch.Tensor] = {}
+        result: dict[str, torch.Tensor] = {}
         sides = ((self.sides.generated, generated, "gen_"), (self.sides.references, references, "ref_"))
         for encodings, rows, prefix in sides:
             inputs = as_inputs(collate(encodings.take(rows), self.pad_id, "cpu"))
-            found |= {prefix + name: value for name, value in inputs.items()}
-        return found
+            result |= {prefix + name: value for name, value in inputs.items()}
+        return result
 
 
 def _repeated(rows: Ints, n: int, rng: np.random.Generator) -> Ints:

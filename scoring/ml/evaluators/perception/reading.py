@@ -52,8 +52,8 @@ class Reading:
             both = vectors[0][self.owner[part]] + vectors[1][self.reference[part]]
             with torch.inference_mode():
                 weight = net.l2[tower][0].weight  # type: ignore[index]
-                found = net.confide(both.to(weight.device, weight.dtype), tower)
-            confidences[part] = found.float().cpu().double().numpy()
+                result = net.confide(both.to(weight.device, weight.dtype), tower)
+            confidences[part] = result.float().cpu().double().numpy()
         return self.probabilities(grades), self.over_references(confidences)
 
     def over_references(self, values: Floats) -> Floats:
@@ -80,6 +80,6 @@ def grade_sides(
             vectors = network.read(batch, tower)
         return torch.cat([network.grade(vectors, tower).unsqueeze(-1), vectors], dim=-1)
 
-    found = [engine.map(encodings, forward) for encodings in (sides.generated, sides.references)]
-    grades = tuple(part[:, 0].double().numpy() for part in found)
-    return grades, tuple(part[:, 1:] for part in found)
+    result = [engine.map(encodings, forward) for encodings in (sides.generated, sides.references)]
+    grades = tuple(part[:, 0].double().numpy() for part in result)
+    return grades, tuple(part[:, 1:] for part in result)

@@ -74,8 +74,8 @@ def unconditional(dataset: Dataset, track: RowTracker = without_progress) -> Tex
     """Return all non-empty outputs of a `dataset`, with or without references, and the distinct references of all
     items; `track` reports progress."""
     pool = {text.strip(): text for item in dataset.items for text in item.references if text.strip()}
-    found = [record for record in track(dataset.outputs_with_context()) if record.text.strip()]
-    return Texts(found, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(found))
+    result = [record for record in track(dataset.outputs_with_context()) if record.text.strip()]
+    return Texts(result, 0, tuple(pool.values()), n_empty=len(dataset.outputs) - len(result))
 
 
 def count_different(texts: Texts) -> int:

@@ -129,13 +129,13 @@ class Trainer:
 
         settings = make_finetune_settings(job, learning_rate=rate)
         budget = job.number("budget")
-        found = finetune(
+        result = finetune(
             network, batches, settings, job, phase=phase, evaluate=judge,
             after_step=lambda net, step: cast(PerceptionNetwork, net).adapt(budget),
         )  # fmt: skip
-        self.seconds += found.seconds
-        self.steps += found.steps
-        return network, found
+        self.seconds += result.seconds
+        self.steps += result.steps
+        return network, result
 
     def _with_dev_references(self, dev: Texts) -> Texts:
         """Without condition, references that are not learned from, the same at every evaluation: those of the dev part,

@@ -134,12 +134,12 @@ def mix(one: Sequence[Annotation], two: Sequence[Annotation]) -> list[Annotation
     """
     if [a.item for a in one] != [b.item for b in two]:
         raise ValueError("the two annotations are not of the same items")
-    found = []
+    result = []
     for a, b in zip(one, two, strict=True):
         union = tuple(dict.fromkeys([*a.references, *b.references]))
         start = tuple(dict.fromkeys([*a.start, *b.start]))
-        found.append(Annotation(a.item, union, start, a.reliability, (*a.trace, *b.trace)))
-    return found
+        result.append(Annotation(a.item, union, start, a.reliability, (*a.trace, *b.trace)))
+    return result
 
 
 def _first(values: Iterable[float]) -> float:

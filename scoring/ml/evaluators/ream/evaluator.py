@@ -174,7 +174,7 @@ class Ream(TrainedEvaluator):
         """
         if len(items) != len(candidates):
             raise ValueError(f"{len(items)} items but {len(candidates)} lists of candidates")
-        found = []
+        result = []
         for number, (item, texts) in enumerate(zip(items, candidates, strict=True)):
             rng = _item_rng(self.artefact.seed if seed is None else seed, item.id)
             own = [text for text in item.references if text.strip()]
@@ -188,10 +188,10 @@ class Ream(TrainedEvaluator):
             def judge(sets: Sequence[Sequence[str]], query: Record = query) -> list[float]:
                 return cast("list[float]", self.reliabilities(query, sets).tolist())
 
-            found.append(choose_references(item.id, own, texts, judge, Search(**search), rng=rng, read=read))
+            result.append(choose_references(item.id, own, texts, judge, Search(**search), rng=rng, read=read))
             if progress is not None:
                 progress(number + 1, len(items))
-        return found
+        return result
 
     def report(
         self, data: Dataset, *, sizes: Sequence[int] = TEST_SIZES, per_size: int = 1, seed: int | None = None
@@ -259,16 +259,16 @@ class Ream(TrainedEvaluator):
         query = replace(record, text="", references=())
         if self.options["use"] == "all" or len(texts) == 1:
             return texts, float(self.reliabilities(query, [texts])[0])
-        found = choose_references(
+        result = choose_references(
             record.item, [], sorted(texts), lambda sets: self.reliabilities(query, sets).tolist(),
             Search(len(texts), greedy=True), rng=np.random.default_rng(0),
         )  # fmt: skip
-        kept = [text for text in texts if text in set(found.references)]
-        return kept, found.reliability
+        kept = [text for text in texts if text in set(result.references)]
+        return kept, result.reliability
 
     def _read(self, vectors: Any, sets: Sequence[Sequence[int]]) -> Floats:
         net = cast(ReamNetwork, self.network)
-        found = np.empty(len(sets))
+        result = np.empty(len(sets))
         order = np.argsort([len(nodes) for nodes in sets], kind="stable")
         x_all = torch.from_numpy(vectors).to(self.device, next(net.parameters()).dtype)
         start = 0
@@ -291,9 +291,9 @@ class Ream(TrainedEvaluator):
             edges = self.options["attention"] == "pyg"
             with torch.inference_mode():
                 scores = net.forward_edges(x, keep) if edges else net(x, keep)
-            found[rows] = scores.double().cpu().numpy()
+            result[rows] = scores.double().cpu().numpy()
             start += len(rows)
-        return found
+        return result
 
 
 class _Training:
@@ -359,18 +359,18 @@ class _Training:
             better="mse",
             encoder_learning_rate=job.number("encoder_learning_rate") if self.tuned else None,
         )
-        found = train_loop(
+        loop = train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
         )
         learned = TrainingResult(
             _on_cpu(network),
-            found,
+            loop,
             {"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
             self.groups,
             self.dev_groups,
             aspects=(self.aspect,),
             state={"lang": job.train.lang},
-            notes=_notes(found.metrics, len(undefined), len(without), self.items),
+            notes=_notes(loop.metrics, len(undefined), len(without), self.items),
             simulated=_simulated(job, self.aspect),
             embedded=self.tuned,
         )
@@ -418,8 +418,8 @@ class _Training:
         if not self.tuned:
             return dev
         encodings = self._encodings(self.dev, "dev", encoder)
-        found = encoder.engine.map(encodings, encoder.pool).numpy()
-        return replace(dev, vectors=found)
+        result = encoder.engine.map(encodings, encoder.pool).numpy()
+        return replace(dev, vectors=result)
 
 
 def _figures(found: training.ReliabilityReport) -> dict[str, float]:

@@ -31,15 +31,15 @@ class ItemGold:
 
     def reliabilities(self, sets: Sequence[Nodes]) -> Floats:
         """rho(q, R) = Pearson over outputs of max_{r in R} m(y, r) and human; nan where either is constant."""
-        found = np.full(len(sets), np.nan)
+        values = np.full(len(sets), np.nan)
         by_size: dict[int, list[int]] = {}
         for place, nodes in enumerate(sets):
             by_size.setdefault(len(nodes), []).append(place)
         for places in by_size.values():
             columns = np.array([sets[place] for place in places], dtype=np.int64)
             best = self.metric[:, columns].max(axis=2)  # (outputs, sets)
-            found[places] = pearson_columns(best, self.human)
-        return found
+            values[places] = pearson_columns(best, self.human)
+        return values
 
 
 def pearson_columns(columns: Floats, human: Floats) -> Floats:
@@ -54,23 +54,23 @@ def pearson_columns(columns: Floats, human: Floats) -> Floats:
     if norm_y <= 1e-12 * max(float(np.abs(human).max()), 1e-300):
         return np.full(columns.shape[1], np.nan)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (x * y[:, None]).sum(axis=0) / (norm_x * norm_y)
-    return np.where(flat, np.nan, np.clip(found, -1.0, 1.0))
+        result = (x * y[:, None]).sum(axis=0) / (norm_x * norm_y)
+    return np.where(flat, np.nan, np.clip(result, -1.0, 1.0))
 
 
 def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Generator) -> list[Nodes]:
     """Return `per_size` distinct sets of each of the `sizes` that `n` references can fill, drawn by `rng`, or all if
     there are no more."""
-    found: list[Nodes] = []
+    result: list[Nodes] = []
     for size in sorted({size for size in sizes if 1 <= size <= n}):
         if math.comb(n, size) <= per_size:
-            found += list(combinations(range(n), size))
+            result += list(combinations(range(n), size))
             continue
         seen: dict[Nodes, None] = {}
         while len(seen) < per_size:
             seen[tuple(sorted(rng.choice(n, size, replace=False).tolist()))] = None
-        found += list(seen)
-    return found
+        result += list(seen)
+    return result
 
 
 def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
@@ -115,8 +115,8 @@ def draw_foreign(
         return None
     nodes, stranger = sample.nodes, item.n_references + int(rng.integers(n_foreign))
     if kind == "add":
-        found = (*nodes, stranger)
+        result = (*nodes, stranger)
     else:
         place = int(rng.integers(len(nodes)))
-        found = (*nodes[:place], *nodes[place + 1 :], stranger)
-    return found, float(item.reliabilities([found])[0]) if gold else float("nan")
+        result = (*nodes[:place], *nodes[place + 1 :], stranger)
+    return result, float(item.reliabilities([result])[0]) if gold else float("nan")

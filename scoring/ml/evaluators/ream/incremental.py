@@ -64,7 +64,7 @@ class GrownSet:
     def with_each(self, x: torch.Tensor) -> torch.Tensor:
         """(k,) s(q, R + r) for each text r of the vectors x (k, width)."""
         new = _sides(self.network, x)
-        found = new.values.new_empty(len(x))
+        result = new.values.new_empty(len(x))
         step = max(1, LARGEST // max(1, self.z.numel()))
         for at in range(0, len(x), step):
             part = Sides(*(side[at : at + step] for side in new))
@@ -73,8 +73,8 @@ class GrownSet:
                 logits = _logits(self.network, self.sides.target[None], part.source[:, None])  # (k, n, heads)
                 share = torch.sigmoid(logits - self.log_sum)[..., None]
                 graph = torch.maximum(graph, torch.lerp(self.z[None], part.values[:, None], share).amax(dim=1))
-            found[at : at + step] = self._read(graph)
-        return found
+            result[at : at + step] = self._read(graph)
+        return result
 
     def _looking(self, new: Sides) -> torch.Tensor:
         """(k, n, heads) logits of each new text looking at those of the set."""

@@ -70,11 +70,11 @@ class LiveReliability:
     """
 
     def __init__(self, evaluator: Evaluator, nodes: int = NODES_KEPT) -> None:
-        found = evaluator.members if isinstance(evaluator, CrossFitted) else (evaluator,)
-        if not all(isinstance(member, Ream) for member in found):
+        result = evaluator.members if isinstance(evaluator, CrossFitted) else (evaluator,)
+        if not all(isinstance(member, Ream) for member in result):
             detail = f"{evaluator.name} says nothing about the reliability of references; choose one trained as ream."
             raise ScoringError(detail)
-        self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in found], nodes
+        self.evaluator, self.members, self.nodes = evaluator, [cast(Ream, member) for member in result], nodes
         share_encoder(self.members)
         self._sets: OrderedDict[Key, CachedSet] = OrderedDict()
         self._groups: dict[str, str] = {}
@@ -97,14 +97,14 @@ class LiveReliability:
         a step from it, as during writing."""
         cleaned = [_clean(texts) for texts in sets]
         base = cleaned[0] if cleaned else []
-        found: list[float | None] = []
+        result: list[float | None] = []
         for texts in cleaned:
             more = [text for text in texts if text not in set(base)]
             if base and len(more) == 1 and len(texts) == len(base) + 1:
-                found.append(self._with_each(query, base, more)[0])
+                result.append(self._with_each(query, base, more)[0])
             else:
-                found.append(self._now(query, texts))
-        return found
+                result.append(self._now(query, texts))
+        return result
 
     def write(
         self,
@@ -128,9 +128,9 @@ class LiveReliability:
             with_text = now if text in base else self._with_each(query, base, [text])[0]
         self._read(query, wanted, in_time)
         reached = [each for each in wanted if self._knows(query, each)]
-        found: dict[str, float | None] = {each: now for each in _clean(candidates) if each in base}
-        found |= dict(zip(reached, self._with_each(query, base, reached), strict=True))
-        return ReliabilityUpdate(now, with_text, found, len(wanted) - len(reached), tuple(self._notes(query, text)))
+        result: dict[str, float | None] = {each: now for each in _clean(candidates) if each in base}
+        result |= dict(zip(reached, self._with_each(query, base, reached), strict=True))
+        return ReliabilityUpdate(now, with_text, result, len(wanted) - len(reached), tuple(self._notes(query, text)))
 
     def chosen(self, query: Record) -> list[int]:
         """The models that rate this query."""
@@ -175,16 +175,16 @@ class LiveReliability:
     def _set(self, query: Record, texts: Sequence[str], number: int) -> CachedSet:
         """The set's state in this model, computed if it is not cached."""
         key = Key(query.context, query.source, tuple(sorted(texts)), number)
-        found = self._sets.get(key)
-        if found is None:
+        result = self._sets.get(key)
+        if result is None:
             network = cast(ReamNetwork, self.members[number].network)
-            found = CachedSet(GrownSet.of(network, self._vectors(query, key.texts, number)), {})
-            self._sets[key] = found
+            result = CachedSet(GrownSet.of(network, self._vectors(query, key.texts, number)), {})
+            self._sets[key] = result
         self._sets.move_to_end(key)
         kept = sum(len(each.grown) for each in self._sets.values())
         while kept > self.nodes and len(self._sets) > 1:
             kept -= len(self._sets.popitem(last=False)[1].grown)
-        return found
+        return result
 
     def _read(self, query: Record, texts: Sequence[str], in_time: Callable[[], bool]) -> int:
         """Read texts that are not cached, at least a few; returns the number of texts left."""

@@ -70,7 +70,7 @@ def query_items(
     for row, record in enumerate(rated.records):
         by_item.setdefault(record.item, []).append(row)
     means = rated.means()
-    found = []
+    result = []
     for rows in track(list(by_item.values())):
         first = rated.records[rows[0]]
         references = tuple(dict.fromkeys(get_references(first)))
@@ -78,8 +78,8 @@ def query_items(
         if not references or len(rows) < LEAST_OUTPUTS or np.ptp(human) == 0:
             continue
         query = replace(first, text="", references=(), system="")
-        found.append(QueryItem(query, references, tuple(rated.records[row].text for row in rows), human))
-    return found
+        result.append(QueryItem(query, references, tuple(rated.records[row].text for row in rows), human))
+    return result
 
 
 def parse_sizes(job: FitJob) -> tuple[int, ...]:
@@ -98,7 +98,7 @@ def foreign_answers(
     """Return up to `n` references of other items for each of the `items`, none equal to its own, drawn by `rng`;
     `track` reports progress."""
     pool = [(place, text) for place, item in enumerate(items) for text in item.references]
-    found = []
+    result = []
     for place, item in enumerate(track(items)):
         own = set(item.references)
         chosen: dict[str, None] = {}
@@ -108,8 +108,8 @@ def foreign_answers(
                 chosen[text] = None
             if len(chosen) == n:
                 break
-        found.append(tuple(chosen))
-    return found
+        result.append(tuple(chosen))
+    return result
 
 
 class Preparer:
@@ -226,12 +226,12 @@ class Epochs:
         if self.job.number("contrast") > 0:
             for place, sample in enumerate(chosen):
                 for kind in self.kinds:
-                    found = self._negative(kind, sample, rng, gold_margin)
-                    if found is None or (gold_margin and np.isnan(found[1])):
+                    result = self._negative(kind, sample, rng, gold_margin)
+                    if result is None or (gold_margin and np.isnan(result[1])):
                         continue
-                    sets.append((sample.item, found[0]))
+                    sets.append((sample.item, result[0]))
                     owner.append(place)
-                    margins.append(max(0.0, sample.gold - found[1]) if gold_margin else margin)
+                    margins.append(max(0.0, sample.gold - result[1]) if gold_margin else margin)
         scores = self.predict_sets(sets)
         n = len(chosen)
         gold = torch.tensor([sample.gold for sample in chosen], dtype=scores.dtype, device=scores.device)
@@ -289,10 +289,10 @@ class TunedEpochs(Epochs):
         """(n,) predicted reliabilities, with gradients that reach the encoder."""
         rows, mask = self.sets.pad(sets)
         needed, where = np.unique(rows[mask], return_inverse=True)
-        found = self.inputs(needed)
+        result = self.inputs(needed)
         spread = torch.zeros(rows.shape, dtype=torch.int64)
         spread[torch.from_numpy(mask)] = torch.from_numpy(where.astype(np.int64))
-        return self.network(found[spread.to(found.device)], torch.from_numpy(mask).to(found.device))
+        return self.network(result[spread.to(result.device)], torch.from_numpy(mask).to(result.device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,14 +362,14 @@ def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> di
 def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:
     """Return (n,) the reliabilities that a `network` on `device` predicts for the `chosen` (item, nodes) of `sets`;
     sets of similar size are read together."""
-    found = np.empty(len(chosen))
+    values = np.empty(len(chosen))
     order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
     with torch.no_grad():
         for at in range(0, len(order), 512):
             rows = order[at : at + 512]
             x, mask = sets.batch([chosen[int(row)] for row in rows], device)
-            found[rows] = network(x, mask).double().cpu().numpy()
-    return found
+            values[rows] = network(x, mask).double().cpu().numpy()
+    return values
 
 
 def _orderings(
@@ -393,10 +393,10 @@ def _orderings(
             out = int(rng.integers(len(sample.nodes)))
             nodes: Nodes = sample.nodes[:out] + sample.nodes[out + 1 :]
         else:
-            found = draw_foreign(kind, sample, item, rng)
-            if found is None:
+            result = draw_foreign(kind, sample, item, rng)
+            if result is None:
                 continue
-            nodes = found[0]
+            nodes = result[0]
         others.append((sample.item, nodes))
         place.append(row)
     if not others:

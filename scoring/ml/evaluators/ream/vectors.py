@@ -97,7 +97,7 @@ class PairEncoder(VectorEncoder):
         if place:
             fresh = list(place)
             tokenized = self.tokenize([records[place[key]] for key in fresh])
-            found = np.empty((len(fresh), self.source.width), dtype=np.float32)
+            values = np.empty((len(fresh), self.source.width), dtype=np.float32)
             unique, where = tokenized.encodings.distinct()
             rows_of = np.empty((len(unique), self.source.width), dtype=np.float32)
             done = 0
@@ -106,9 +106,9 @@ class PairEncoder(VectorEncoder):
                 done += len(rows)
                 if tick is not None:
                     tick(done, len(unique))
-            found[:] = rows_of[where]
+            values[:] = rows_of[where]
             for row, key in enumerate(fresh):
-                self._cache[key] = (found[row], bool(tokenized.truncated[row]))
+                self._cache[key] = (values[row], bool(tokenized.truncated[row]))
         both = [self._cache[key] for key in keys]
         for key in keys:
             self._cache.move_to_end(key)

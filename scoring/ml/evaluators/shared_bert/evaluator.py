@@ -210,8 +210,8 @@ class SharedBert(TrainedEvaluator):
         texts = [records[row].text for row, _ in pairs]
         tokenized = _tokenize(tokenizer, str(self.settings["inputs"]), texts, [ref for _, ref in pairs])
         engine = self.make_engine(tokenizer.pad_id)
-        found = _probabilities(self.network, engine, tokenized.encodings)
-        combined = _combine(found, owners, len(records), str(self.options["references"]))
+        result = _probabilities(self.network, engine, tokenized.encodings)
+        combined = _combine(result, owners, len(records), str(self.options["references"]))
         progress(len(records), len(records))
         truncated = np.zeros(len(records), dtype=np.bool_)
         np.logical_or.at(truncated, owners, tokenized.truncated)
@@ -270,8 +270,8 @@ class _Trainer:
         whole.eval()
         log = [{**row, "aspect": self.aspects[place]} for place in everything for row in towers[place][1].log]
         metrics = self.evaluate(whole, self.dev) if len(self.dev.outputs) else {}
-        found = FinetuneResult(tuple(log), metrics, self.steps, self.seconds)
-        return whole, found
+        finetune_result = FinetuneResult(tuple(log), metrics, self.steps, self.seconds)
+        return whole, finetune_result
 
     def evaluate(self, network: Network, part: Instances, places: Sequence[int] | None = None) -> dict[str, float]:
         """Means over aspects of macro-F1, MCC, AUROC and related metrics, and each aspect's own.
@@ -338,10 +338,10 @@ class _Trainer:
             schedule="constant" if adam else "linear",
         )
         judge = (lambda net: self.evaluate(net, self.dev, places)) if len(self.dev.outputs) else None
-        found = finetune(network, batches, settings, job, phase=phase, evaluate=judge)
-        self.seconds += found.seconds
-        self.steps += found.steps
-        return network, found
+        result = finetune(network, batches, settings, job, phase=phase, evaluate=judge)
+        self.seconds += result.seconds
+        self.steps += result.steps
+        return network, result
 
 
 def best_factor(scores: Sequence[float]) -> float:

@@ -86,8 +86,8 @@ def _f1(tp: int, fp: int, fn: int) -> float:
 
 
 def _mean_of_defined(*values: float) -> float:
-    found = [value for value in values if np.isfinite(value)]
-    return sum(found) / len(found) if found else float("nan")
+    result = [value for value in values if np.isfinite(value)]
+    return sum(result) / len(result) if result else float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,5 +131,5 @@ def compare_over_seeds(a: Sequence[float], b: Sequence[float]) -> SeedComparison
 def _one_way(x: Floats, y: Floats) -> tuple[float, float]:
     if x.std() == 0 and y.std() == 0:
         return (0.0, 1.0) if x[0] == y[0] else (float("inf"), 0.0)
-    found = stats.f_oneway(x, y)
-    return float(found.statistic), float(found.pvalue)
+    result = stats.f_oneway(x, y)
+    return float(result.statistic), float(result.pvalue)

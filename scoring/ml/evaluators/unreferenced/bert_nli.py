@@ -29,8 +29,8 @@ class BertNliNetwork(UnreferencedNetwork):
         return 4 * width
 
     def contexts(self, texts: Tensor, lengths: Tensor) -> Tensor:
-        found: Tensor = self.project(texts.to(self.project.weight.dtype))
-        return found[:, None, :]
+        result: Tensor = self.project(texts.to(self.project.weight.dtype))
+        return result[:, None, :]
 
     def replies(self, texts: Tensor) -> Tensor:
         return texts.to(self.project.weight.dtype)

@@ -43,8 +43,8 @@ def prepare(text: str, lower_case: bool) -> str:
 def prepare_turns(turns: Iterable[str], lower_case: bool) -> tuple[str, ...]:
     """Return the prepared `turns` that are not blank, with `lower_case` in lower case; lines of a persona are no
     turns."""
-    found = (prepare(line, lower_case) for turn in turns for line in turn.splitlines())
-    return tuple(line for line in found if line and not line.lower().startswith(PERSONA))
+    result = (prepare(line, lower_case) for turn in turns for line in turn.splitlines())
+    return tuple(line for line in result if line and not line.lower().startswith(PERSONA))
 
 
 def context_turns(record: Record, lower_case: bool) -> tuple[str, ...]:
@@ -65,10 +65,10 @@ def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversati
 
     Conversations without a reply are left out.
     """
-    found: list[Conversation] = []
+    result: list[Conversation] = []
     if dataset.dialogues:
         for dialogue in dataset.dialogues:
-            found.append(
+            result.append(
                 Conversation(dialogue.id, f"dialogue:{dialogue.id}", prepare_turns(dialogue.turns, lower_case))
             )
     else:
@@ -78,8 +78,8 @@ def collect_conversations(dataset: Dataset, lower_case: bool) -> list[Conversati
                 reply = prepare(reference, lower_case)
                 if context and reply:
                     name = f"{item.id}:{number}"
-                    found.append(Conversation(name, name_group(item.group, item.id), (*context, reply), len(context)))
-    return sorted((one for one in found if one.n_replies > 0), key=lambda one: one.id)
+                    result.append(Conversation(name, name_group(item.group, item.id), (*context, reply), len(context)))
+    return sorted((one for one in result if one.n_replies > 0), key=lambda one: one.id)
 
 
 def split_conversations(

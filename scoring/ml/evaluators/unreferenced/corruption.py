@@ -69,9 +69,9 @@ def corrupt(text: str, kind: str, rng: np.random.Generator, *, keep_identical: b
     words, joint = split_words(text)
     broken = CORRUPTIONS[kind]
     for _ in range(1 if keep_identical else 1 + TRIES):
-        found = joint.join(broken(words, rng))
-        if keep_identical or (found != text and found):
-            return found
+        result = joint.join(broken(words, rng))
+        if keep_identical or (result != text and result):
+            return result
         if len(words) < 2:
             return None
     return None

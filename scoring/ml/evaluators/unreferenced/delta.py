@@ -114,11 +114,11 @@ def _other(
 ) -> Record:
     """A reply of another group, with another text if one turns up."""
     for attempt in range(100):
-        found = everyone[int(rng.integers(len(everyone)))]
-        if found.group != record.group and found.text != record.text:
-            return found
-        if attempt >= TRIES and found.group != record.group:
-            return found
+        result = everyone[int(rng.integers(len(everyone)))]
+        if result.group != record.group and result.text != record.text:
+            return result
+        if attempt >= TRIES and result.group != record.group:
+            return result
     # Nearly all replies are of its own group.
     rest = [reply for group, replies in by_group.items() if group != record.group for reply in replies]
     return rest[int(rng.integers(len(rest)))]

@@ -75,13 +75,13 @@ def score_dialogues(
         for place in places
     ]
     values = iter(evaluator.evaluate(records, progress=progress).values.tolist()) if records else iter(())
-    found = []
+    result = []
     for dialogue, places in zip(dialogues, turns, strict=True):
         own = np.array([next(values) for _ in places])
         defined = own[~np.isnan(own)]
         mean = float(defined.mean()) if defined.size else float("nan")
-        found.append(DialogueScore(dialogue.id, dialogue.system, mean, tuple(places), tuple(own.tolist())))
-    return found
+        result.append(DialogueScore(dialogue.id, dialogue.system, mean, tuple(places), tuple(own.tolist())))
+    return result
 
 
 def context_bins(

@@ -66,7 +66,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
         torch.nn.Module.to(network, device)
         training = Epochs(job, prepared)
         settings = make_loop_settings(job, max_grad_norm=job.number("max_grad_norm"))
-        found = train_loop(
+        loop = train_loop(
             network, lambda epoch: training.losses(network, epoch), settings, job,
             steps_per_epoch=training.steps, evaluate=training.evaluate,
         )  # fmt: skip
@@ -79,7 +79,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
         }
         learned = TrainingResult(
             network,
-            found,
+            loop,
             examples,
             groups_in(sets.train),
             groups_in(sets.dev),
@@ -100,8 +100,8 @@ class UnreferencedEvaluator(TrainedEvaluator):
     @classmethod
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Outputs where there are any, else true replies of the conversations."""
-        found = super().fixture_records(job)
-        return found or reply_records(get_sets(job).dev)
+        result = super().fixture_records(job)
+        return result or reply_records(get_sets(job).dev)
 
     @cached_property
     def utterances(self) -> UtteranceEncoder:
@@ -198,9 +198,9 @@ class UnreferencedEvaluator(TrainedEvaluator):
             n = torch.from_numpy(lengths[places])
             owner = torch.arange(len(places), device=self.device)
             parts.append(self.judge.chosen_contexts(store.take(flat), n, owner, n.to(self.device)))
-        found = torch.empty_like(torch.cat(parts))
-        found[torch.from_numpy(order).to(self.device)] = torch.cat(parts)
-        return found
+        result = torch.empty_like(torch.cat(parts))
+        result[torch.from_numpy(order).to(self.device)] = torch.cat(parts)
+        return result
 
     def _compare(self, store: Store, c: torch.Tensor, owner: Ints, replies: Ints) -> Floats:
         """(records,) scores, in batches of like length."""

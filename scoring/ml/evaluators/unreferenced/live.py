@@ -53,7 +53,7 @@ class LiveDialogue:
             return [float(value) for value in self.evaluator.evaluate(records).values]
         texts = [self.evaluator.prepared(text) for text in replies]
         said = [place for place, text in enumerate(texts) if text]
-        found = [self.evaluator.worst] * len(replies)
+        result = [self.evaluator.worst] * len(replies)
         if said:
             assert self._largest is not None
             with torch.inference_mode():
@@ -61,8 +61,8 @@ class LiveDialogue:
                 h = self._network.replies(self._vectors([texts[place] for place in said]))
                 values = torch.sigmoid(self._network.logits(c[None].expand(len(said), -1), h).double())
             for place, value in zip(said, values.tolist(), strict=True):
-                found[place] = float(value)
-        return found
+                result[place] = float(value)
+        return result
 
     def reply(self, text: str) -> float:
         """The score of the model's next turn, which then belongs to the dialogue."""

@@ -128,14 +128,14 @@ class UnreferencedNetwork(Network):
         """
         c = self.chosen_contexts(*examples)
         h = self.replies(reply_texts)[reply_places]
-        found = self.logits(c[:, None, :].expand(-1, h.shape[1], -1), h)
+        result = self.logits(c[:, None, :].expand(-1, h.shape[1], -1), h)
         if targets is None or weights is None:
-            return {"logits": found}
+            return {"logits": result}
         if self.sizes.get("loss", "nce") == "hinge":
-            loss = hinge_loss(found, targets, weights, float(self.sizes["margin"]))
+            loss = hinge_loss(result, targets, weights, float(self.sizes["margin"]))
         else:
-            loss = nce_loss(found, targets, weights)
-        return {"logits": found, "loss": self.note_loss(loss)}
+            loss = nce_loss(result, targets, weights)
+        return {"logits": result, "loss": self.note_loss(loss)}
 
 
 def compared(c: Tensor, h: Tensor, difference: str) -> Tensor:

@@ -90,9 +90,9 @@ class Ruber(UnreferencedEvaluator):
         referenced = self.referenced(records)
         if self.form == "referenced":
             return Partial(referenced)
-        found = super().measure(records, progress)
-        parts = {"unreferenced": found.values, "referenced": referenced}
-        return Partial(blend(found.values, referenced, self.option_text("blend")), found.truncated, parts)
+        result = super().measure(records, progress)
+        parts = {"unreferenced": result.values, "referenced": referenced}
+        return Partial(blend(result.values, referenced, self.option_text("blend")), result.truncated, parts)
 
     def blended(self, components: Mapping[str, Floats]) -> Floats | None:
         """The blend of both parts over all texts given; None for the other forms."""
@@ -120,13 +120,13 @@ class Ruber(UnreferencedEvaluator):
         tokenizer = PairTokenizer(source)
         # No length limit: each word is looked up on its own.
         tokenizer.max_length = sys.maxsize
-        found = tokenizer.texts(texts).encodings
+        result = tokenizer.texts(texts).encodings
         special = np.array(tokenizer.tokenizer.all_special_ids)
         embeddings = cast(nn.Embedding, load_model(source, layer=1).get_input_embeddings()).weight
         table = embeddings.detach().float().numpy()
         rows = np.zeros((len(texts), 2 * table.shape[1]))
-        for number, (start, length) in enumerate(zip(found.starts, found.lengths, strict=True)):
-            ids = found.ids[start : start + length]
+        for number, (start, length) in enumerate(zip(result.starts, result.lengths, strict=True)):
+            ids = result.ids[start : start + length]
             words = table[ids[~np.isin(ids, special)]]
             if len(words):
                 rows[number] = np.concatenate([words.max(axis=0), words.min(axis=0)])
@@ -143,10 +143,10 @@ def blend(unreferenced: Floats, referenced: Floats, how: str) -> Floats:
     """Return the blend of `unreferenced` and `referenced` scores (n,), each brought to 0..1 over the set (Tao et al.
     2018); `how` is min, max, arithmetic or geometric."""
     u, r = unit_range(unreferenced), unit_range(referenced)
-    found = {
+    result = {
         "min": lambda: np.minimum(u, r),
         "max": lambda: np.maximum(u, r),
         "arithmetic": lambda: (u + r) / 2,
         "geometric": lambda: np.sqrt(u * r),
     }[how]()
-    return cast(Floats, found)
+    return cast(Floats, result)

@@ -140,14 +140,14 @@ def make_samples(
     replies.
     """
     kinds, variants, keep_identical = options.kinds, options.variants, options.keep_identical
-    found = _true_replies(conversations, table, options.flat)
-    n = len(found.reply)
+    result = _true_replies(conversations, table, options.flat)
+    n = len(result.reply)
     broken: dict[str, Ints] = {}
     wanted = [kind for kind in SYNTACTIC if kind in kinds]
     for turn, kind in enumerate(wanted):
         rows = np.full((n, variants), -1, dtype=np.int64)
         generator = rng(kind)
-        for place, reply in enumerate(found.reply):
+        for place, reply in enumerate(result.reply):
             for variant in range(variants):
                 text = corrupt(table.texts[reply], kind, generator, keep_identical=keep_identical)
                 rows[place, variant] = -1 if text is None else table.add(text)
@@ -158,19 +158,19 @@ def make_samples(
     place_of = {key: place for place, key in enumerate(_keys(conversations))}
     pools: dict[str, Pool] = {}
     if "rand_utt" in kinds:
-        pools["rand_utt"] = Pool(found.reply, found.group)
+        pools["rand_utt"] = Pool(result.reply, result.group)
     for kind, texts in (("model_false", made.generated), ("rand_back", made.back_translated)):
         if kind in kinds and texts:
             places = np.array([place_of[key] for key in texts], dtype=np.int64)
-            pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), found.group[places])
+            pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), result.group[places])
     paraphrase = None
     if made.back_translated:
         paraphrase = np.full(n, -1, dtype=np.int64)
         for key, text in made.back_translated.items():
             paraphrase[place_of[key]] = table.add(text)
     return Samples(
-        found.context_rows, found.starts, found.lengths, found.conversation, found.group, found.reply,
-        broken, pools, paraphrase, found.shared,
+        result.context_rows, result.starts, result.lengths, result.conversation, result.group, result.reply,
+        broken, pools, paraphrase, result.shared,
     )  # fmt: skip
 
 

@@ -60,11 +60,11 @@ class LocalTextModel:
     def __call__(self, texts: list[str]) -> list[str]:
         """One text for each; a blank one for a blank text."""
         places = [place for place, text in enumerate(texts) if text.strip()]
-        found = [""] * len(texts)
+        result = [""] * len(texts)
         if places:
             for place, text in zip(places, self._make([texts[place] for place in places]), strict=True):
-                found[place] = text
-        return found
+                result[place] = text
+        return result
 
     def _make(self, texts: list[str]) -> list[str]:
         tokenizer, model, causal = self._load()
@@ -91,8 +91,8 @@ class LocalTextModel:
             )
         if causal:
             made = made[:, inputs["input_ids"].shape[1] :]
-        found = [str(text).strip() for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
-        return [text.splitlines()[0].strip() if causal and text else text for text in found]
+        result = [str(text).strip() for text in tokenizer.batch_decode(made, skip_special_tokens=True)]
+        return [text.splitlines()[0].strip() if causal and text else text for text in result]
 
     def check(self) -> None:
         """Raises the `EncoderError` that the first call would raise; weights are not read."""
@@ -147,18 +147,18 @@ def make_texts(maker: TextMaker, texts: Sequence[str], job: FitJob, purpose: str
     folder = job.folder / "made"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{purpose}-{text_hash(texts)}.jsonl"
-    found = _whole_lines(path)
+    result = _whole_lines(path)
     with path.open("a", encoding="utf-8") as file:
-        for start in range(len(found), len(texts), LOT):
+        for start in range(len(result), len(texts), LOT):
             lot = list(texts[start : start + LOT])
             made = maker(lot)
             if len(made) != len(lot):
                 raise ValueError(f"{purpose}: {len(made)} texts came back for {len(lot)}; give one for each")
             file.write("".join(json.dumps(text, ensure_ascii=False) + "\n" for text in made))
             file.flush()
-            found += made
-            job.report(TrainingProgress(len(found), len(texts), phase=purpose))
-    return found
+            result += made
+            job.report(TrainingProgress(len(result), len(texts), phase=purpose))
+    return result
 
 
 def _whole_lines(path: Path) -> list[str]:

@@ -124,22 +124,22 @@ def _make_store(
     )
     device = resolve_device(job.text("train_device"))
     encodings = _tokenized(encoder, table, job)
-    found = list(parts)
+    result = list(parts)
     if network.reads == "tokens":
-        return TokenStore(encodings, device), found
+        return TokenStore(encodings, device), result
     if job.options.get("pad_attended"):
         for place, part in enumerate(parts):
             encodings, rows = pad_contexts(
                 encodings, part.context_rows, part.starts, part.lengths, encoder.tokenizing.pad_id
             )
             starts = np.cumsum(part.lengths) - part.lengths
-            found[place] = replace(part, context_rows=rows, starts=starts, shared=False)
+            result[place] = replace(part, context_rows=rows, starts=starts, shared=False)
     elif job.options.get("bidirectional"):
-        found = [replace(part, shared=False) for part in parts]
+        result = [replace(part, shared=False) for part in parts]
 
     dtype: Literal["fp16", "fp32"] = "fp32" if job.text("cache_dtype") == "fp32" else "fp16"
     vectors = cached_vectors(encoder, encodings, job.texts, dtype, job.report_phase("encoding"))
-    return VectorStore(vectors, device), found
+    return VectorStore(vectors, device), result
 
 
 def _tokenized(encoder: UtteranceEncoder, table: TextTable, job: FitJob) -> Encodings:
@@ -188,10 +188,10 @@ class Epochs:
         losses, sizes, parts, order = [], [], [], []
         batches = cut_batches(samples, self.batch_size, self.job.rng("dev:order"), whole=self.whole, sort=True)
         for number, examples in enumerate(batches):
-            found = self._run(cast(UnreferencedNetwork, network), samples, replies, examples)
-            losses.append(float(found["loss"]))
+            result = self._run(cast(UnreferencedNetwork, network), samples, replies, examples)
+            losses.append(float(result["loss"]))
             sizes.append(self._counted(replies, examples))
-            parts.append(found["logits"].float().cpu().numpy())
+            parts.append(result["logits"].float().cpu().numpy())
             order.append(examples)
             self.job.report(TrainingProgress(number + 1, len(batches), phase="evaluating"))
         scores = 1 / (1 + np.exp(-np.concatenate(parts).astype(np.float64)))

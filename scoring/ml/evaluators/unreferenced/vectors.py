@@ -36,13 +36,13 @@ class UtteranceEncoder(VectorEncoder):
 
     def vectors(self, encodings: Encodings, tick: Tick = lambda done, total: None) -> npt.NDArray[np.float32]:
         """(texts, width) in the order of the inputs. `tick(done, total)` after each batch."""
-        found = np.zeros((len(encodings), self.source.width), dtype=np.float32)
+        values = np.zeros((len(encodings), self.source.width), dtype=np.float32)
         done = 0
         for rows, vectors in self.batches(encodings):
-            found[rows] = vectors
+            values[rows] = vectors
             done += len(rows)
             tick(done, len(encodings))
-        return found
+        return values
 
 
 def pad_contexts(encodings: Encodings, rows: Ints, starts: Ints, lengths: Ints, pad_id: int) -> tuple[Encodings, Ints]:
