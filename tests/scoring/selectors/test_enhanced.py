@@ -90,7 +90,7 @@ def test_set_without_scores_is_reported_and_unknown_sets_are_errors(project) -> 
     table = compute_table(project, EnhancedQuery(references="original,both"))
     cell = table["rows"][0]["cells"]["both"]
     assert cell["note"] == "not scored with this set"
-    assert "two of these sets" in table["note"]
+    assert "at least two selected sets" in table["note"]
     with pytest.raises(BadInput, match="There are: both, good, original"):
         compute_table(project, EnhancedQuery(references="original,none"))
     with pytest.raises(BadInput, match=f"2 to {MOST_SETS}"):
