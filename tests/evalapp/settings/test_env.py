@@ -57,7 +57,7 @@ def test_secret_has_one_source(tmp_path, monkeypatch):
     monkeypatch.setenv("SECRET_KEY_FILE", str(path))
     assert env.secret_key(tmp_path) == KEY
     monkeypatch.setenv("SECRET_KEY", KEY)
-    with pytest.raises(ImproperlyConfigured, match="Keep one of them"):
+    with pytest.raises(ImproperlyConfigured, match="Keep only one"):
         env.secret_key(tmp_path)
 
 

@@ -94,7 +94,7 @@ def test_one_line_explains_missing_candidates(cast, item):
     unlike = Item.objects.create(project=cast.project, key="u", group="u", context=["Zzz!"])
     assert "shares a word" in ask(unlike).note
     assert "no context" in ask(unlike, turns=0).note
-    assert "contains all of these words" in ask(unlike, text="lake station").note
+    assert "contains all these words" in ask(unlike, text="lake station").note
     assert all("\n" not in ask(unlike, text=text).note for text in ("", "lake station"))
 
 

@@ -87,7 +87,7 @@ def test_training_data_of_an_evaluator_are_excluded(checkpoints, monkeypatch):
     assert {row["runs"] for row in found["rows"]} == {6}
     assert "4 items are left out" in report()
     n = 10
-    with pytest.raises(CommandError, match="was trained on each item"):
+    with pytest.raises(CommandError, match="training data of at least one evaluator"):
         report("--seed", "2")
 
 
