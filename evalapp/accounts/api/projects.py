@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -10,9 +9,8 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import check_scope, get_project, my_projects
-from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
+from evalapp.accounts.services import check_may_create_projects, create_project, delete_project, update_project
 from evalapp.common.api.fields import read_body
-from evalapp.common.errors import NotAllowed
 from evalapp.common.pagination import KeysetPagination
 
 from .serializers import DeletionSerializer, ListedProjectSerializer, NewProjectSerializer, ProjectSerializer
@@ -39,8 +37,7 @@ class ProjectList(APIView):
     def post(self, request: Request) -> Response:
         """Create a project. You become its owner."""
         check_scope(request.user, "manage")
-        if not may_create_projects(request.user):
-            raise NotAllowed(_("Only owners and researchers of a project may create projects."))
+        check_may_create_projects(request.user)
         project = create_project(owner=request.user, **read_body(NewProjectSerializer, request))
         project.role = "owner"
         data = ProjectSerializer(project, context={"request": request}).data

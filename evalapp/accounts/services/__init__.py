@@ -13,5 +13,11 @@ from .invitations import (
 )
 from .members import add_member, change_role, lift_campaign_limit, remove_member
 from .own_data import close_account, collect, withdraw_texts
-from .projects import create_project, delete_project, may_create_projects, update_project
+from .projects import (
+    check_may_create_projects,
+    create_project,
+    delete_project,
+    may_create_projects,
+    update_project,
+)
 from .tokens import create_token, revoke_token

@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import SLUG, Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 from evalapp.common.naming import find_name_faults
 from evalapp.names import explain_line
 
@@ -53,6 +53,14 @@ def _check_lines(description: dict[str, Any]) -> None:
             faults.append(Fault(why, field=field))
     if faults:
         raise BadInput(" ".join(dict.fromkeys(fault.message for fault in faults)), faults=faults)
+
+
+def check_may_create_projects(user: Any) -> None:
+    """Raise `NotAllowed` if a user may not create projects."""
+    if not may_create_projects(user):
+        raise NotAllowed(
+            _("Only owners and researchers of a project may create projects. Ask an owner of one of your projects.")
+        )
 
 
 @transaction.atomic

@@ -14,16 +14,15 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults, submit
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
-from evalapp.accounts.services import create_project, delete_project, may_create_projects, update_project
-from evalapp.common.errors import EvalappError, NotAllowed
+from evalapp.accounts.services import check_may_create_projects, create_project, delete_project, update_project
+from evalapp.common.errors import EvalappError
 from evalapp.common.pages import page
 
 
 @login_required
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
-    if not may_create_projects(request.user):
-        raise NotAllowed(_("Only owners and researchers of a project may create projects."))
+    check_may_create_projects(request.user)
     form = NewProjectForm(request.POST or None)
     if project := submit(form, partial(create_project, owner=request.user)):
         messages.success(request, _("%(project)s created. Next: upload data.") % {"project": project})
