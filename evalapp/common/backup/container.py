@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -66,8 +66,8 @@ class Manifest:
     tables: tuple[TableEntry, ...]
     #: Member -> (size in bytes, SHA-256).
     members: dict[str, tuple[Count, str]]
-    left_out: dict[str, str] = field(default_factory=dict)
-    missing: tuple[str, ...] = ()
+    left_out: dict[str, str]
+    missing: tuple[str, ...]
 
     def as_bytes(self) -> bytes:
         return json.dumps({"format": FORMAT, "format_version": FORMAT_VERSION, **asdict(self)}, indent=1).encode()

@@ -34,7 +34,7 @@ def write(path: Path, members: dict[str, bytes] | None = None, change: Callable[
             with writer.member(name) as sink:
                 sink(data)
         table = TableEntry("annotation_item", COLUMNS, 2, "", 2)
-        manifest = Manifest("0.1.0", "2026-01-01T00:00:00+00:00", "sqlite", {}, (table,), writer.members)
+        manifest = Manifest("0.1.0", "2026-01-01T00:00:00+00:00", "sqlite", {}, (table,), writer.members, {}, ())
         if change is not None:
             body = json.loads(manifest.as_bytes())
             change(body)
@@ -78,7 +78,8 @@ def test_backup_can_be_written_to_a_pipe(tmp_path):
     writer = Writer(pipe)  # type: ignore[arg-type]
     with writer.member(MEMBER) as sink:
         sink(ROWS)
-    writer.finish(Manifest("0", "", "sqlite", {}, (TableEntry("annotation_item", COLUMNS, 2, "", 2),), writer.members))
+    table = TableEntry("annotation_item", COLUMNS, 2, "", 2)
+    writer.finish(Manifest("0", "", "sqlite", {}, (table,), writer.members, {}, ()))
     (tmp_path / "a").write_bytes(pipe.data)
     assert check(tmp_path / "a").rows == 2
 
@@ -191,6 +192,7 @@ def test_bombs_unpack_no_more_than_declared(tmp_path, monkeypatch):
     "change",
     [
         lambda body: body.pop("tables"),
+        lambda body: body.pop("missing"),
         lambda body: body["tables"][0].update(rows=3),
         lambda body: body["tables"][0].update(rows=-1),
         lambda body: body["tables"][0].update(columns=[["id", "pickle"]]),
