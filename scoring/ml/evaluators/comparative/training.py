@@ -84,7 +84,10 @@ class Material:
         if asked or self.job.text("strong") == "no":
             raise TrainingDataError(
                 self.job.name,
-                _("without comparison it learns from human and machine texts only: leave the other sources at auto"),
+                _(
+                    "without comparison it learns from human and machine texts only: leave strong, weak and human at "
+                    "auto"
+                ),
             )
 
     def _missing(self) -> list[str]:
