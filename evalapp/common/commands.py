@@ -108,7 +108,7 @@ class Command(BaseCommand):
             sys.exit(code)
 
     def _fail(self, error: EvalappError, options: dict[str, Any]) -> NoReturn:
-
+        # NotThere: the arguments name an object that does not exist. Objects that disappear later are errors of runs.
         code = 2 if isinstance(error, WrongUsage | NotThere) or self._is_about_arguments(error) else 1
         if options["json"]:
             with self.reading(code):
@@ -143,7 +143,8 @@ def _explain_path(error: Exception) -> EvalappError | None:
     """Return an error for a path that cannot be read or written."""
     if not isinstance(error, OSError) or error.errno not in _PATH_ERRORS or error.filename is None:
         return None
-    return EvalappError(f"{error.filename}: {error.strerror}. Choose another path, or change its permissions.")
+    way_out = "Choose another path, or change the permissions of this one."
+    return EvalappError(f"{error.filename}: {error.strerror}. {way_out}")
 
 
 def _discard(stream: Any) -> None:

@@ -137,7 +137,7 @@ def midranks(values: FloatArray) -> FloatArray:
 
 
 def undefined_reason(metric: FloatArray, human: FloatArray) -> str:
-    """Return why these complete vectors have no correlation; "" if they are."""
+    """Return why these complete vectors have no correlation; "" if they have one."""
     if len(metric) < MIN_PAIRS:
         return TOO_FEW
     if is_constant(metric):

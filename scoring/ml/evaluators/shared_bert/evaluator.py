@@ -115,7 +115,7 @@ class SharedBert(TrainedEvaluator):
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
         steps = count_steps(job, n_pairs) * runs
-        notes = [*labelled.omissions]
+        notes = labelled.omissions
         if labelled.n_merged:
             notes.append(
                 _("%(n_merged)s outputs repeat another system's text and were pooled with it")
@@ -165,11 +165,7 @@ class SharedBert(TrainedEvaluator):
             dev_groups,
             aspects=labelled.aspects,
             state={"betas": list(betas), "thresholds": list(labelled.thresholds)},
-            notes=(
-                *[*labelled.omissions],
-                *_leak(train, dev, test),
-                *_notes(labelled, metrics),
-            ),
+            notes=(*labelled.omissions, *_leak(train, dev, test), *_notes(labelled, metrics)),
             simulated=labelled.simulated,
         )
         return make_artefact(job, learned)
