@@ -140,7 +140,7 @@ def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterat
             total += len(line)
             if len(line) > limit and not line.endswith(b"\n"):
                 if joined:
-                    raise StopReading(_too_long(limit), number)
+                    raise StopReading(describe_long_row(limit), number)
                 while line and not line.endswith(b"\n"):
                     line = readline(limit)
                     total += len(line)
@@ -154,13 +154,10 @@ def read_lines(plain: IO[bytes], limits: Limits, joined: bool = False) -> Iterat
         if total > limits.total_bytes:
             raise StopReading(limits.describe_size(), number)
         if number > limits.rows * 2 + 1000:
-            raise StopReading(
-                limits.describe_rows(),
-                number,
-            )
+            raise StopReading(limits.describe_rows(), number)
 
 
-def _too_long(limit: int) -> str:
+def describe_long_row(limit: int) -> str:
     return _(
         "The row is longer than %(limit)s bytes, or a quote was opened and not closed. Close it, "
         "shorten the text, or raise MAX_ROW_KB.",

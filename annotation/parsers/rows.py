@@ -17,7 +17,7 @@ from evalapp.translation import gettext_noop
 
 from .cells import CELLS, Cells, read_cells
 from .faults import Limits, Lost, Report, Row, StopReading
-from .files import Format, _too_long, damaged, read_lines
+from .files import Format, damaged, describe_long_row, read_lines
 from .strict_json import NUL, DoubledKey, decode_object, explain_json, explain_utf8, has_nul, identify, identify_line
 from .writer import COLUMNS, GUARD
 
@@ -98,7 +98,7 @@ class _Physical:
         assert raw is not None
         self.length += len(raw)
         if self.length > self.limit:
-            raise StopReading(_too_long(self.limit), self.number)
+            raise StopReading(describe_long_row(self.limit), self.number)
         try:
             text = raw.decode()
         except UnicodeDecodeError as error:
