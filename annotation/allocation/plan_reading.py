@@ -41,12 +41,13 @@ class Option:
         """The error message for a value; empty if it is valid."""
         if value is None and self.optional:
             return ""
+        choices = ", ".join(filter(None, self.choices))
         if self.type is list:
             is_valid = isinstance(value, (list, tuple)) and value and all(one in self.choices for one in value)
-            message = _("Use each at most once: %(choices)s.", choices=", ".join(self.choices))
+            message = _("Use one or more of: %(choices)s, each at most once.", choices=choices)
             return "" if is_valid and len(set(value)) == len(value) else message
         if self.choices:
-            return "" if value in self.choices else _("Use one of: %(choices)s.", choices=", ".join(self.choices))
+            return "" if value in self.choices else _("Use one of: %(choices)s.", choices=choices)
         if self.type is bool:
             return "" if isinstance(value, bool) else _("Use true or false.")
         if self.type is str:
