@@ -233,7 +233,7 @@ def _new_assignment(cursor: Any, who: MemberContext, sheet: Sheet, now: datetime
 def _choose_extra_unit(who: MemberContext, sheet: Sheet, step: str, order: int) -> int | None:
     """A practice or control unit that is new to the annotator, or one that they judge again; these have no slots."""
     mine = Assignment.objects.filter(campaign_id=who.campaign_id, annotator_id=who.user_id)
-    finished = mine.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
+    not_expired = mine.exclude(state=Assignment.State.EXPIRED)  # expired assignments can be repeated, as with slots
     if step == "repeat":
         old = mine.filter(
             state=Assignment.State.SUBMITTED,
@@ -241,10 +241,10 @@ def _choose_extra_unit(who: MemberContext, sheet: Sheet, step: str, order: int) 
             unit__kind=Unit.Kind.NORMAL,
             slot__isnull=False,  # a late answer does not count, so a repeat could not be compared with it
             order_number__lte=order - sheet.options["repeat_gap"],
-        ).exclude(unit__in=finished.filter(repeat_number=1).values("unit"))
+        ).exclude(unit__in=not_expired.filter(repeat_number=1).values("unit"))
         ids = list(old.order_by("order_number").values_list("unit_id", flat=True)[:200])
         return ids[draw(who.seed, "again", order) % len(ids)] if ids else None
-    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=finished.values("unit"))
+    units = Unit.objects.filter(campaign_id=who.campaign_id, kind=step).exclude(pk__in=not_expired.values("unit"))
     ids = list(units.order_by("pk").values_list("pk", flat=True))
     if not ids:
         return None
