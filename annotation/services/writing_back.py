@@ -31,7 +31,7 @@ class NotLast(Conflict):
 
 
 def take_back_last(*, user: User, public: str, reference: str) -> TaskView:
-    """Take the annotator's last text for an item out of the set; `reference` is its id (`Desk.last`). Idempotent.
+    """Take the annotator's last text for an item out of the set; `reference` is its id (`TaskView.last`). Idempotent.
 
     The attempt stays on record but no longer counts: its candidate is open again, and its edit is not used up. The text
     returns to the editor unless that contains another one. An item that it completed is reopened; an item that was

@@ -263,7 +263,7 @@ def _is_constrained(campaign: WritingCampaign) -> bool:
 
 def select_originals(campaign: WritingCampaign, texts: tuple[str, ...]) -> tuple[str, ...]:
     """The originals to show under a constraint. Texts are compared with the first reference, so only that one is shown;
-    without further constraints, a text must differ from all candidates."""
+    without further constraints, a text must differ from all originals."""
     if not _is_constrained(campaign):
         return ()
     return texts if campaign.options["constraint"] == "free" else texts[:1]

@@ -1,4 +1,4 @@
-"""The template context of the writing page, made from a `Desk`."""
+"""The template context of the writing page, made from a `TaskView`."""
 
 from __future__ import annotations
 
