@@ -61,3 +61,11 @@ def test_texts_and_options(problems):
         "colour", "guidelines", "options"
     ]  # fmt: skip
     assert problems(guidelines=None, options=None) == []
+
+
+def test_wrong_choices_are_answered_with_the_choices():
+    """The constraint has an empty choice, which is not listed."""
+    for options in ({"constraint": "loud"}, {"arms": []}):
+        ((field, message),) = read_writing_plan({"name": "n", "options": options})[1]
+        assert field == f"options.{next(iter(options))}"
+        assert ": ," not in message and ("free" in message or "one or more of: " in message)
