@@ -149,15 +149,17 @@ def _drawn(request: HttpRequest, view: TaskView) -> str:
 
 @signed_in
 @require_POST
-@answers_problems
 def write_draft(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Save a draft. JSON only, because pages without script have no drafts."""
-    _own(request, pk, public)
-    body = _body(request)
-    draft, version = body.get("draft"), body.get("version")
-    if not isinstance(draft, dict) or not isinstance(version, int):
-        raise BadInput(_("A draft is an object, and its version is an integer."))
-    saved = save_draft(user=request.user, public=public, draft=draft, version=version)
+    try:
+        _own(request, pk, public)
+        body = _body(request)
+        draft, version = body.get("draft"), body.get("version")
+        if not isinstance(draft, dict) or not isinstance(version, int):
+            raise BadInput(_("A draft is an object, and its version is an integer."))
+        saved = save_draft(user=request.user, public=public, draft=draft, version=version)
+    except EvalappError as error:
+        return make_problem_response(error)
     return JsonResponse({"draft_version": saved.version})
 
 

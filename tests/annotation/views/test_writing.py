@@ -166,6 +166,8 @@ def test_draft_is_versioned_and_restored(anna: Client, cast: Cast, fake: FakePor
     stale = post_json(anna, url, {"version": 0, "draft": {"text": "other"}})
     assert (stale.status_code, stale.json()["stored"]["draft"]) == (409, {"text": "Half a"})
     assert post_json(anna, url, {"version": "x", "draft": {}}).status_code == 400
+    without_json = anna.post(url, {"version": 1})
+    assert (without_json.status_code, without_json["Content-Type"]) == (400, "application/problem+json")
     assert re.search(r"<textarea[^>]*>Half a</textarea>", read_page(anna.get(at(campaign))))
 
 
