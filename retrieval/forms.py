@@ -45,16 +45,16 @@ class AddForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         words = {
-            CorpusPart.Kind.DIALOGUES.value: "each turn of the project's dialogues with the turn after it",
-            CorpusPart.Kind.CORPUS.value: "the rows of corpus.jsonl that were uploaded to the project",
-            CorpusPart.Kind.ITEMS.value: "the last turn of each item with each of its references",
+            CorpusPart.Kind.DIALOGUES.value: _("each turn of the project's dialogues with the turn after it"),
+            CorpusPart.Kind.CORPUS.value: _("the rows of corpus.jsonl that were uploaded to the project"),
+            CorpusPart.Kind.ITEMS.value: _("the last turn of each item with each of its references"),
         }
         kinds = [
-            (kind, f"{words[kind]} ({count:,} {DERIVED[kind]})")
+            (kind, _("%(words)s (%(n)s %(kind)s)") % {"words": words[kind], "n": f"{count:,}", "kind": DERIVED[kind]})
             for kind in DERIVED
             if (count := count_rows(project, kind))
         ]
-        self.fields["source_kind"].choices = [(FILE, "a file"), *kinds]  # type: ignore[attr-defined]
+        self.fields["source_kind"].choices = [(FILE, _("a file")), *kinds]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         given = super().clean() or {}

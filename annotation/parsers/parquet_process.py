@@ -196,7 +196,7 @@ def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OB
         elif has_nul(value):
             fault = NUL
         if fault:
-            return [number, "" if fault is NUL else name, fault, identify(cells)]
+            return [number, *(("", _(NUL)) if fault is NUL else (name, fault)), identify(cells)]
         row[name] = value
     return [number, row]
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.parsers import shorten_name
 from annotation.services.uploads import Incoming, explain_size
@@ -37,9 +38,9 @@ LANGUAGE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*")
 RESERVED = frozenset({"new"})
 #: Rows of a project that can be added, by kind.
 DERIVED = {
-    CorpusPart.Kind.DIALOGUES.value: "dialogues",
-    CorpusPart.Kind.CORPUS.value: "rows of corpus.jsonl",
-    CorpusPart.Kind.ITEMS.value: "references of items",
+    CorpusPart.Kind.DIALOGUES.value: gettext_lazy("dialogues"),
+    CorpusPart.Kind.CORPUS.value: gettext_lazy("rows of corpus.jsonl"),
+    CorpusPart.Kind.ITEMS.value: gettext_lazy("references of items"),
 }
 
 
@@ -113,7 +114,7 @@ def _is_taken(project: Project | None, name: str, shared: bool) -> bool:
 
 def give_up_index(run: Run) -> None:
     """Clean up after a run that ended without reporting: a corpus without an index gets the reason as its error."""
-    why = run.error or "the run was cancelled. Try it again, or add another file"
+    why = run.error or _("the run was cancelled. Try it again, or add another file")
     failing = [Corpus.State.BUILDING.value, Corpus.State.FAILED.value]
     others = Run.objects.filter(state__in=Run.ACTIVE).exclude(pk=run.pk)
     rows = Corpus.objects.filter(pk=run.params["corpus"], state__in=failing).exclude(run__in=others)
@@ -163,7 +164,8 @@ def add_rows(
         corpus.licence = project.licence[:500]
         corpus.save(update_fields=["licence"])
     with transaction.atomic():
-        part = _new_part(corpus, user, kind, f"{DERIVED[kind]} of {project.slug}", project)
+        title = _("%(kind)s of %(project)s") % {"kind": DERIVED[kind], "project": project.slug}
+        part = _new_part(corpus, user, kind, title, project)
         _queue(corpus, part, user, through or project, send)
     return part
 

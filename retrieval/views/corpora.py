@@ -119,7 +119,7 @@ def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         "shown_faults": SHOWN_FAULTS,
         "may_write": may_change(request.user, corpus),
         "by_choices": BY,
-        "answers_by": "Elasticsearch" if elastic.is_used() and corpus.elastic_revision else "the built-in index",
+        "answers_by": "Elasticsearch" if elastic.is_used() and corpus.elastic_revision else _("the built-in index"),
         **_search(request, corpus),
     }
     return page(request, "retrieval/corpora/show.html", context, fragment="live")
