@@ -132,7 +132,7 @@ def _report(upload: Upload, project: Project) -> dict[str, Any]:
             if upload.state == Upload.State.CHECKED
             else f"Stored in {project.slug}."
             if changed
-            else f"Nothing to do: all rows are stored in {project.slug}."
+            else f"Nothing to do: all rows are already stored in {project.slug}."
         )
     return {
         "project": project.slug, "upload": upload.pk, "state": upload.state, "counts": upload.counts,

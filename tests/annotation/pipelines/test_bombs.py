@@ -24,7 +24,7 @@ SAID = {
     "wide": "The file has more than 1,000 columns.",
     "gzip_line": "items.jsonl.gz:1: The row is longer than 1,024,000 bytes.",
     "gzip_field": "a quote was opened and not closed",
-    "long_rows": "Nothing to do: all rows are stored in p-long-rows.",
+    "long_rows": "Nothing to do: all rows are already stored in p-long-rows.",
     "document": "The file has more than 2,000,000 values.",
     "filters": "284 faults were found; nothing was stored.",
     "doubled_keys": "More than a thousand rows up to here have duplicate keys.",

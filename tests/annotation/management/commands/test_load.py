@@ -127,7 +127,7 @@ def test_replace_and_kinds(tmp_path, cast):
     assert code == 0
     assert Output.objects.get(item__key="i1", system__name="s").text == "New."
     assert dict(System.objects.values_list("name", "kind")) == {"s": "human", "t": "control"}
-    for summary in ("Stored in alpha.", "Nothing to do: all rows are stored in alpha."):
+    for summary in ("Stored in alpha.", "Nothing to do: all rows are already stored in alpha."):
         report, _ = call("load", folder, "--project", "alpha", "--system-kind", "t=reference")
         assert report["summary"] == summary
     assert System.objects.get(name="t").kind == "reference"
