@@ -14,6 +14,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from annotation.services.uploads import Incoming
@@ -41,7 +42,7 @@ from ..services.corpora import (
 
 SHOWN = 20
 SHOWN_FAULTS = 50
-BY = {"context": "like this context", "words": "with these words"}
+BY = {"context": gettext_lazy("like this context"), "words": gettext_lazy("with these words")}
 _WORDS = re.compile(r"\s+|\S+")
 
 
