@@ -100,7 +100,8 @@ def read_params(kind: type[T], params: Mapping[str, Any]) -> T:
             faults += _find_bound_faults(kind, known[name], value)
     for name, one in known.items():
         if _is_required(one) and given.get(name, "") in ("", []):
-            text = str(one.metadata.get("needed") or _("%(name)s is missing.") % {"name": name})
+            needed = one.metadata.get("needed")
+            text = _(needed) if needed else _("%(name)s is missing.") % {"name": name}
             faults.append(Fault(text, field=name))
     if faults:
         raise BadInput(_("The request has faults.") + " " + " ".join(fault.message for fault in faults), faults=faults)

@@ -39,6 +39,8 @@ from scoring.ml.training.threads import keep_threads
 from scoring.ml.training.together import WEIGHT, Shares, Together, current_group
 
 COMPLETE = "complete"
+#: Number of weights from which memory left over by earlier phases is worth collecting.
+COLLECT_FROM = 50_000_000
 CHECKPOINT_SECONDS = 60.0
 
 
@@ -128,8 +130,9 @@ def finetune(
         callbacks=[keeper],
     )
     trainer.remove_callback(PrinterCallback)
-    # A new accelerator has nothing to free, but would collect the garbage of the whole process, which takes seconds.
-    trainer.accelerator.free_memory = lambda *objects: list(objects)
+    if sum(weights.numel() for weights in network.parameters()) < COLLECT_FROM:
+        # The trainer would collect the garbage of the whole process, which takes longer than a short training.
+        trainer.accelerator.free_memory = lambda *objects: list(objects)
     if not together.first:
         # Otherwise dropout would be the same in all processes.
         set_seed(job.torch_seed(f"{phase}:process {together.rank}"))
