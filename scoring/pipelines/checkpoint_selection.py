@@ -19,7 +19,7 @@ from ..selectors.datasets import DataChoice, build_dataset
 from ..services.checkpoint_selection import SelectionOptions
 from ..services.scores import get_default_options
 from .score import load_trained
-from .shared import is_seen, refuse_scoring_errors
+from .shared import get_trained_on, is_seen, refuse_scoring_errors
 
 if TYPE_CHECKING:
     from scoring.ml import Dataset
@@ -75,8 +75,8 @@ def without_training(data: Dataset, choosers: Iterable[Any]) -> Dataset:
 
     Raises `BadInput` if none is left.
     """
-    choosers = list(choosers)
-    kept = {row.id for row in data.items if not any(is_seen(chooser, row.group, row.id) for chooser in choosers)}
+    trained_on = frozenset[str]().union(*map(get_trained_on, choosers))
+    kept = {item.id for item in data.items if not is_seen(trained_on, item.group, item.id)}
     if not kept:
         text = _(
             "Each item is in the training data of at least one evaluator, so their selections would be no evidence. "

@@ -17,7 +17,7 @@ from ..selectors.game_texts import Texts, compare_with_people, draw_texts
 from ..selectors.games import METHOD, data_stamp, find_judge
 from ..services.games import GamesOptions
 from .score import load_trained
-from .shared import is_seen, refuse_scoring_errors
+from .shared import get_trained_on, is_seen, refuse_scoring_errors
 
 if TYPE_CHECKING:
     from scoring.ml.evaluators.comparative.systems import Encounters
@@ -98,7 +98,8 @@ def _as_columns(scorer: Any, encounters: Encounters, texts: Texts) -> Met:
     numbers = {unit.label: number for number, unit in enumerate(texts.units.units)}
     codes = np.array([numbers[name] for name in encounters.systems], dtype=np.int64)
     groups = {record.item: record.group for records in texts.systems.values() for record in records}
-    seen = {item: is_seen(scorer, group, item) for item, group in groups.items()}
+    trained_on = get_trained_on(scorer)
+    seen = {item: is_seen(trained_on, group, item) for item, group in groups.items()}
     return Met(
         texts.units,
         first=codes[list(encounters.first)],

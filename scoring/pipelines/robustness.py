@@ -11,7 +11,7 @@ from ..selectors.training import find_trained, list_trained
 from ..selectors.written_kinds import KINDS, texts_by_kind
 from ..services.robustness import RobustnessOptions, no_texts
 from .score import load_trained
-from .shared import is_seen, refuse_scoring_errors, to_json
+from .shared import get_trained_on, is_seen, refuse_scoring_errors, to_json
 
 
 def run(context: RunContext, **params: Any) -> dict[str, Any]:
@@ -32,15 +32,16 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
             scorer = load(options.evaluator, **parse_options(get_entry(options.evaluator), options.options))
         rows = robustness(scorer, kinds, progress=lambda done: context.progress(done, total, "texts", "scoring"))
     records = [record for group in kinds.values() for record in group]
+    trained_on = get_trained_on(scorer)
     return {
         "project": project.slug,
         "evaluator": options.evaluator,
         "signature": scorer.signature,
         "sample": options.sample,
         "seed": options.seed,
-        "n_in_training": sum(is_seen(scorer, record.group, record.item) for record in records),
+        "n_in_training": sum(is_seen(trained_on, record.group, record.item) for record in records),
         "rows": [
-            {"kind": row.kind, "what": str(KINDS[row.kind]), "n": row.n}
+            {"kind": row.kind, "what": KINDS[row.kind], "n": row.n}
             | {key: to_json(float(getattr(row, key))) for key in ("score", "mean", "sd")}
             for row in rows
         ],

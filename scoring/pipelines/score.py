@@ -340,7 +340,7 @@ class Scoring:
         return identity if self.trained_on is None else (identity, self._in_training(record))
 
     def _in_training(self, record: Record) -> bool:
-        return is_seen(self.measure, record.group, record.item)
+        return is_seen(self.trained_on or frozenset(), record.group, record.item)
 
     def _score_and_store(self, outdated: Sequence[tuple[Input, int]]) -> None:
         records = [row.record for row, _hash in outdated]

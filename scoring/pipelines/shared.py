@@ -46,9 +46,14 @@ def to_json(value: Any) -> Any:
     return json.loads(json.dumps(value, default=float))
 
 
-def is_seen(scorer: Any, group: str, item: str) -> bool:
-    """Whether an evaluator was trained on the group of an item."""
+def get_trained_on(scorer: Any) -> frozenset[str]:
+    """Return the groups that an evaluator was trained on; slow for cross-fitted evaluators, so call it once."""
+    trained_on: frozenset[str] = getattr(scorer, "trained_on", None) or frozenset()
+    return trained_on
+
+
+def is_seen(trained_on: frozenset[str], group: str, item: str) -> bool:
+    """Whether the group of an item is among the groups of a training."""
     from scoring.ml.types import training_names
 
-    trained_on: frozenset[str] = getattr(scorer, "trained_on", None) or frozenset()
     return bool(trained_on) and not trained_on.isdisjoint(training_names(group, item))
