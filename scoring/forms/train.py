@@ -171,7 +171,8 @@ class TrainForm(forms.Form):
             return forms.ChoiceField(choices=[("", _("as the profile")), *((c, c) for c in option.choices)], **common)
         if option.type in ("int", "float") and _may_be_none(option) and set(values.values()) != {None}:
             # A number field cannot express "none".
-            return forms.CharField(max_length=40, **{**common, "help_text": f"{common['help_text']} Or write none."})
+            help_text = f"{common['help_text']} {_('Or write none.')}"
+            return forms.CharField(max_length=40, **{**common, "help_text": help_text})
         if option.type == "int":
             low = None if option.minimum is None else int(option.minimum)
             return forms.IntegerField(min_value=low, **common)
@@ -276,13 +277,13 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
 
 def data_from(initial: Mapping[str, Any]) -> MultiValueDict[str, str]:
     """Return form data as a browser would send them."""
-    multi_value_dict: MultiValueDict[str, str] = MultiValueDict()
+    data: MultiValueDict[str, str] = MultiValueDict()
     for name, value in initial.items():
         if isinstance(value, list | tuple):
-            multi_value_dict.setlist(name, [str(part) for part in value])
+            data.setlist(name, [str(part) for part in value])
         elif value is not False:
-            multi_value_dict[name] = "on" if value is True else str(value)
-    return multi_value_dict
+            data[name] = "on" if value is True else str(value)
+    return data
 
 
 def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -74,7 +74,7 @@ def reliability_curves(request: HttpRequest, slug: str) -> HttpResponse:
         "runs": latest_curves(project),
         "shown": shown,
         "found": shown.result if shown else None,
-        "panels": [(name, text) for name, text in PANELS.items() if shown and shown.result["panels"].get(name)],
+        "panels": [(name, _(text)) for name, text in PANELS.items() if shown and shown.result["panels"].get(name)],
         "has_judge": list_trained(project).filter(name="ream").exists(),
         "training": ream_under_way(project),
         "may_write": can(user=request.user, project=project, need="write"),

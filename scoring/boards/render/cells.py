@@ -124,7 +124,7 @@ def build_context(table: Table | None, query: Any) -> dict[str, Any]:
         "title": _(columns.TITLE),
         "lead": _(columns.LEAD),
         "columns": list_columns(table) if table else [],
-        "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")) or "",
+        "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
         "remarks": remarks,
     }
 

@@ -266,9 +266,9 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """Draw a forest plot of the systems."""
-    axis = f"{query.by}, 95 %" if query.by else AXES[query.method]
+    axis = f"{query.by}, 95 %" if query.by else _(AXES[query.method])
     if query.plays_games:
-        axis = f"{AXES[query.method].removesuffix(', 95 %')} by {query.by}, 95 %"
+        axis = f"{_(AXES[query.method]).removesuffix(', 95 %')} by {query.by}, 95 %"
     title = _("Systems of %(project)s by %(by)s") % {"project": project, "by": query.by or table["aspect"]}
     rows = table["rows"]
     return drawing.draw_forest(
