@@ -60,7 +60,9 @@ class BoardForm(forms.Form):
     def __init__(self, query: Query, project: Project, table: Mapping[str, Any] | None) -> None:
         self.query, self.project = query, project
         self.known = self._list_known()
-        fields = query.list_fields(self.known)
+        fields = list(query.list_fields(self.known))
+        if getattr(query, "by", "") and not (table and table.get("aspect")) and "aspect" in fields:
+            fields.remove("aspect")  # the evaluator has one score for all aspects
         initial = {name: getattr(query, name) for name in fields}
         initial |= {name: table[name] for name in ("aspect", "key") if name in fields and table and table.get(name)}
         super().__init__(initial=initial)
@@ -102,8 +104,8 @@ class BoardForm(forms.Form):
     def _list_aspects(self) -> list[str]:
         if self.query.judged_by == "comparisons":
             return compared_aspects(self.project)
-        is_rated = (getattr(self.query, "method", "mean"), getattr(self.query, "people", "ratings"))
-        return list_aspects(self.project, rated=is_rated == ("mean", "ratings"))
+        used = (getattr(self.query, "method", "mean"), getattr(self.query, "people", "ratings"))
+        return list_aspects(self.project, rated=used == ("mean", "ratings"))
 
 
 def _pair(names: Iterable[str]) -> list[tuple[str, str]]:
