@@ -187,16 +187,16 @@ def _check_cost(costs: Sequence[int], what: str) -> None:
     if costs and max(costs) > MOST_OF_ONE:
         raise serializers.ValidationError(
             _(
-                "The limit is %(limit)s characters per %(what)s, counting text and context for each reference, not "
-                "%(n)s. Shorten it, or apply the evaluator to the project, which has no such limit."
+                "A %(what)s may have at most %(limit)s characters, counting text and context for each reference; this "
+                "one has %(n)s. Shorten it, or apply the evaluator to the project, which has no such limit."
             )
             % {"limit": f"{MOST_OF_ONE:,}", "what": what, "n": f"{max(costs):,}"}
         )
     if sum(costs) > MOST_OF_ALL:
         raise serializers.ValidationError(
             _(
-                "The limit is %(limit)s characters per request, counting text and context for each reference, not "
-                "%(n)s. Send fewer texts per request."
+                "A request may have at most %(limit)s characters, counting text and context for each reference; this "
+                "one has %(n)s. Send fewer texts per request."
             )
             % {"limit": f"{MOST_OF_ALL:,}", "n": f"{sum(costs):,}"}
         )

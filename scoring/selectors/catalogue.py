@@ -67,7 +67,7 @@ def check_models(options: Iterable[Option], values: Mapping[str, Any], *, field:
         if not option.names_model or value is None or value in settings.ENCODERS:
             continue
         known = ", ".join(settings.ENCODERS) or _("only the default")
-        text = _("%(option)s “%(value)s” is not installed. There are: %(known)s (setting ENCODERS).")
+        text = _("%(option)s “%(value)s” is not allowed here. Allowed: %(known)s (setting ENCODERS).")
         text %= {"option": option.name, "value": value, "known": known}
         faults.append(Fault(text, field=f"{field if option.name == 'encoder' else 'options.'}{option.name}"))
     if faults:

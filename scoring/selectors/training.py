@@ -123,7 +123,8 @@ def refuse_unfinished(project: Project, slug: str) -> None:
     """Raise `NotThere` if a run is still creating the evaluator of this name."""
     run = names_in_making(project).get(slug)
     if run is not None:
-        raise NotThere(_("%(name)s is not ready: run %(run)d is in progress.") % {"name": slug, "run": run.pk})
+        text = _("%(name)s is not ready: run %(run)d is in progress. Try again when it has ended.")
+        raise NotThere(text % {"name": slug, "run": run.pk})
 
 
 def find_trained(project: Project, slug: str) -> Evaluator:

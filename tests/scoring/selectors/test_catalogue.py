@@ -26,6 +26,6 @@ def test_models_outside_the_installation_are_refused(settings):
     (maude,) = (entry for entry in entries() if entry.name == "maude")
     check_models(maude.train_options, {"encoder": "allowed", "generator": None})
     for name in ("encoder", "generator", "translator", "back_translator"):
-        with pytest.raises(BadInput, match=f"{name} “/etc” is not installed") as caught:
+        with pytest.raises(BadInput, match=f"{name} “/etc” is not allowed here") as caught:
             check_models(maude.train_options, {name: "/etc"})
         assert caught.value.faults[0].field == f"options.{name}"
