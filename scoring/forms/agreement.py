@@ -19,7 +19,7 @@ class FilterForm(forms.Form):
     raters = forms.MultipleChoiceField(required=False, widget=forms.CheckboxSelectMultiple)
     name = forms.CharField(
         max_length=63,
-        help_text=gettext_lazy("Short, of a-z, 0-9 and hyphens: the signature of every table with the filter has it."),
+        help_text=gettext_lazy("Short, of a-z, 0-9 and hyphens: part of the signature of every table with the filter."),
     )
     reason = forms.CharField(
         max_length=REASON_LENGTH,

@@ -152,7 +152,7 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     except EffectError as error:
         raise _refuse_effect(error) from error
     cheapest = design["cheapest"]
-    designs = [(_("as so far"), design["asked"]), (_("twice the items"), design["more_items"])]
+    designs = [(_("current design"), design["asked"]), (_("twice the items"), design["more_items"])]
     designs += [(_("twice the ratings per output"), design["more_ratings"])]
     designs += [(_("fewest ratings with this power"), cheapest)] if cheapest else []
     return {

@@ -94,7 +94,7 @@ def describe_origin(row: ReferenceSet) -> str:
             text = _("selected by %(by)s for %(metrics)s from %(source)s")
         return text % {"by": by, "metrics": metrics, "source": _source(str(meta.get("candidates", "")))}
     if kind == "raw":
-        return _("start of %(name)s") % {"name": meta.get("of")}
+        return _("initial references of %(name)s") % {"name": meta.get("of")}
     if kind == "random":
         return _("random control of %(name)s") % {"name": meta.get("of")}
     if kind == "merge":

@@ -340,8 +340,8 @@ def _fault(table: str, row: Row) -> str:
 
 def _object(value: Any) -> Row:
     """Return an object given as such or as JSON text; {} for nothing."""
-    value_: Row = json.loads(value) if isinstance(value, str) and value else value or {}
-    return value_
+    parsed: Row = json.loads(value) if isinstance(value, str) and value else value or {}
+    return parsed
 
 
 def _get_way(row: Row) -> str:

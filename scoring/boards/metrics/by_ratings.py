@@ -101,13 +101,13 @@ def evaluators_table(
         ceiling = _ceiling(compared, settings)
     tested = _test_evaluators(people, compared, scored, settings, used, aside)
     report(len(scored), 2 * len(scored))
-    rows, first = _correlate_all(people, compared, scored, settings, outside, used, aside, tested, ceiling, report)
+    rows, last = _correlate_all(people, compared, scored, settings, outside, used, aside, tested, ceiling, report)
     applied = {row["name"] for row in rows}
     rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
     test = described(tested, [one.evaluator for one in scored])
     n_outside, n_systems = int(outside.sum()), len(np.unique(compared.system)) if len(compared) else 0
     options = {name: settings[name] for name in ("level", "grouping", "systems", "references", "ratings")}
-    signature = first.signature if first else "level:" + settings["level"]
+    signature = last.signature if last else "level:" + settings["level"]
     population = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
     return {
         "kind": "evaluators",
@@ -119,7 +119,7 @@ def evaluators_table(
         "test": test,
         "ceiling": ceiling.as_dict(),
         "signature": f"{signature}|{tested_part(test)}|{population}{chosen_part(settings)}",
-        "population": first.population if first else "",
+        "population": last.population if last else "",
         "coverage": coverage_note(settings["level"], len(np.unique(compared.cluster))) if len(compared) else "",
         **people.count(compared),
         "n_excluded": len(people) - n_outside,

@@ -29,9 +29,8 @@ Settings = Mapping[str, Any]
 Table = dict[str, Any]
 SystemValues = Sequence[Mapping[str, Any]]
 
-#: Covariates of a model of comparisons: the side shown first, the longer text, and each rater's preference for the
-#: first
-#: side (relative to the common one).
+#: Covariates of a model of comparisons: the side shown first, the longer text, and each rater's preference for
+#: the first side (relative to the common one).
 COVARIATES = ("side", "length", "rater")
 METEOR_MAXIMUM = "METEOR (2005) is below 1 for identical texts: with n words its maximum is 1 − gamma / n^beta."
 SAME_LENGTH = "all compared texts have the same length"

@@ -37,13 +37,13 @@ class Command(commands.Command):
             return answer_plan(question, None if project is None else get_pilot(project, question.aspect))
         return answer_power(question, project)
 
-    def show(self, found: dict[str, Any]) -> None:
-        self.stdout.write("\n".join(found["words"]))
-        if found["test"] == "rating":
-            rows = [[row["name"], *(f"{row[k]:,}" for k in SIZES), f"{row['power']:.2f}"] for row in found["designs"]]
+    def show(self, result: dict[str, Any]) -> None:
+        self.stdout.write("\n".join(result["words"]))
+        if result["test"] == "rating":
+            rows = [[row["name"], *(f"{row[k]:,}" for k in SIZES), f"{row['power']:.2f}"] for row in result["designs"]]
             self.stdout.write(
                 "\n".join(as_lines(["design", "items", "ratings per output", "judgements", "power"], rows))
             )
             return
-        rows = [[f"{row['n']:,}", f"{row['power']:.2f}"] for row in found["curve"]]
-        self.stdout.write("\n".join(as_lines([found["unit"], "power"], rows, left=())))
+        rows = [[f"{row['n']:,}", f"{row['power']:.2f}"] for row in result["curve"]]
+        self.stdout.write("\n".join(as_lines([result["unit"], "power"], rows, left=())))

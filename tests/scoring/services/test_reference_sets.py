@@ -62,7 +62,7 @@ def test_list_shows_counts_origin_and_users(project, score) -> None:
     assert list(rows) == ["original", "chosen-random", "chosen-raw", "chosen"]
     assert (rows["original"].n_references, rows["original"].n_items, rows["original"].origin) == (16, 4, "as uploaded")
     assert rows["chosen"].origin == "selected by judge for bleu-star from further references of the items"
-    assert rows["chosen-raw"].origin == "start of chosen"
+    assert rows["chosen-raw"].origin == "initial references of chosen"
     assert rows["chosen-raw"].per_item == 1
     assert [s.evaluator.slug for s in rows["chosen"].score_sets] == ["token-f1"]
     assert set(rows["original"].derived) == {"chosen", "chosen-raw", "chosen-random"}
