@@ -186,7 +186,7 @@ class TrainForm(forms.Form):
         return forms.CharField(max_length=200, **common)
 
     def clean(self) -> dict[str, Any]:
-        """What is wrong with options is told together with what is wrong with other fields."""
+        """Check the options together with the other fields."""
         from scoring.ml import InvalidOption
 
         given = self.cleaned_data

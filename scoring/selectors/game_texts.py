@@ -99,6 +99,6 @@ def compare_with_people(project: Project, table: Mapping[str, Any]) -> list[dict
         if "ratings" in judged:
             result += agreement_with_people(table, load_ratings(project, aspect), aspect=aspect.name)
         if "comparisons" in judged:
-            said = load_comparisons(project, aspect, turing=False)
-            result += agreement_with_people(table, said, aspect=aspect.name)
+            comparisons = load_comparisons(project, aspect, turing=False)
+            result += agreement_with_people(table, comparisons, aspect=aspect.name)
     return result

@@ -59,7 +59,7 @@ def aspects_table(tables: Sequence[Mapping[str, Any]], settings: Settings) -> Ta
         ],
         "n_excluded": sum(table["n_excluded"] for table in tables),
         "n_simulated": sum(table["n_simulated"] for table in tables),
-        "counted": [f"{table['aspect']}: {said}" for table in tables for said in table.get("counted", ())],
+        "counted": [f"{table['aspect']}: {sentence}" for table in tables for sentence in table.get("counted", ())],
         "n_items": max((table["n_items"] for table in tables), default=0),
         "evaluators": list_chosen(settings),
         "note": with_missing(wider if tables else "No aspect has ratings.", settings, rows),

@@ -113,9 +113,9 @@ def number_raters(rater: IntArray, n_raters: int, what: Sequence[IntArray]) -> I
     """Return the new code of every rater, sorted by their judgements: exports may rename raters, and resamples of
     raters must stay the same. `what`: columns of codes that describe the judgement of each row."""
     order = np.lexsort((*reversed(what), rater))
-    said = np.stack([column[order] for column in what], axis=1).astype(">i8")
+    judged = np.stack([column[order] for column in what], axis=1).astype(">i8")
     ends = np.searchsorted(rater[order], np.arange(n_raters + 1))
-    keys = [said[start:end].tobytes() for start, end in pairwise(ends.tolist())]
+    keys = [judged[start:end].tobytes() for start, end in pairwise(ends.tolist())]
     new = np.empty(n_raters, dtype=np.int64)
     new[sorted(range(n_raters), key=keys.__getitem__)] = np.arange(n_raters)
     return new
@@ -312,11 +312,11 @@ def build_comparisons(
     # The additional code keeps -1, a reference, at -1.
     new = np.append(units.sort(), -1)
     item_, group_, a_, b_ = items.sort()[item_], groups.sort()[group_], new[a_], new[b_]
-    verdict_, said = np.array(verdicts, dtype=np.str_), raters.sort()[rater_]
+    verdict_, by_rater = np.array(verdicts, dtype=np.str_), raters.sort()[rater_]
     what = (item_, a_, b_ + 1, np.unique(verdict_, return_inverse=True)[1])
-    numbers = number_raters(said, len(raters.names), what)
-    said = numbers[said]
-    order = np.lexsort((said, verdict_, b_, a_, item_))
+    numbers = number_raters(by_rater, len(raters.names), what)
+    by_rater = numbers[by_rater]
+    order = np.lexsort((by_rater, verdict_, b_, a_, item_))
     return Comparisons(
         item=item_[order],
         cluster=group_[order],
@@ -325,7 +325,7 @@ def build_comparisons(
         verdict=verdict_[order],
         simulated=np.array(flags, dtype=np.bool_)[order],
         units=units,
-        rater=said[order],
+        rater=by_rater[order],
         raters=reorder_names(raters.names, numbers),
         n_filtered=n_filtered,
         longer=None if turing else np.array(by, dtype=np.float64)[order],

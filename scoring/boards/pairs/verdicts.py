@@ -65,8 +65,8 @@ class _Pairs:
         order = np.argsort(compared.output)
         ids = compared.output[order]
         sides = [order[np.searchsorted(ids, side)] for side in _sides(kept)]
-        said = np.where(kept.verdict == "a", 1, np.where(kept.verdict == "b", -1, 0))
-        pairs = verdict_pairs(sides[0], sides[1], said)
+        sign = np.where(kept.verdict == "a", 1, np.where(kept.verdict == "b", -1, 0))
+        pairs = verdict_pairs(sides[0], sides[1], sign)
         agreed = pairs.agreed
         cluster = np.asarray(kept.cluster, dtype=np.int64)
         return cls(
@@ -105,8 +105,8 @@ def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
 def _first_judgements(found: Comparisons) -> Comparisons:
     """Return the first verdict of each person on two outputs, without undecided ones and comparisons of an output with
     itself."""
-    said = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
-    found = found.only(said)
+    usable = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
+    found = found.only(usable)
     if not len(found) or not found.raters:
         return found
     _, places = resolve_raters(found.raters)
