@@ -35,8 +35,8 @@ class EvalappError(Exception):
     title: Any = _("The request failed")
 
     def __init__(self, detail: str, *, faults: Sequence[Fault] = (), **extra: object) -> None:
-        super().__init__(detail)
-        self.detail = detail
+        self.detail = str(detail)  # it may be translated lazily
+        super().__init__(self.detail)
         self.faults = list(faults)
         self.extra = extra  # additional members of the problem document, JSON-ready
 
