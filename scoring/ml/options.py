@@ -1,4 +1,4 @@
-"""Options of everything that scores with an encoder, so that they are named and explained alike. No torch here."""
+"""Constructors of options, and the options that all evaluators with an encoder share. No torch here."""
 
 from __future__ import annotations
 

@@ -37,14 +37,18 @@ def describe_truncation(truncated: npt.NDArray[np.bool_], nouns: str, limit: str
     """Return a note for the dry check about `nouns` in the probe that are longer than `limit`; empty if none is
     `truncated`, which has a flag for each."""
     n = int(truncated.sum())
-    return [f"{n:,} of {len(truncated):,} {nouns} examined are longer than {limit} and are truncated"] if n else []
+    text = _("%(n)s of %(total)s %(nouns)s examined are longer than %(limit)s and are truncated")
+    return [text % {"n": f"{n:,}", "total": f"{len(truncated):,}", "nouns": nouns, "limit": limit}] if n else []
 
 
 def describe_left_out(nouns: str, n_empty: int, n_alone: int) -> list[str]:
     """Notes on the texts that are left out: `n_empty` without a text, `n_alone` without a reference; `nouns` names
     them."""
-    reasons = {"are empty": n_empty, "have no reference": n_alone}
-    return [f"{n:,} {nouns} {reason}: left out" for reason, n in reasons.items() if n]
+    reasons = (
+        (n_empty, _("%(n)s %(nouns)s are empty: left out")),
+        (n_alone, _("%(n)s %(nouns)s have no reference: left out")),
+    )
+    return [text % {"n": f"{n:,}", "nouns": nouns} for n, text in reasons if n]
 
 
 def describe_unknown_words(job: FitJob) -> list[str]:
