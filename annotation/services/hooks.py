@@ -1,14 +1,14 @@
 """Hooks by which apps downstream (retrieval, scoring) take part in annotation, which does not import them. They
 register in their `AppConfig.ready`.
 
-A *dependant* counts rows that rest on an upload, so that undoing the upload is refused with the list, or on an output,
-so that its text is not replaced under a judgement::
+A *dependant* counts rows that depend on an upload, so that undoing the upload is refused with the list, or on an
+output, so that its text is not replaced under a judgement::
 
     # scoring/apps.py
     from annotation.services import hooks
-    hooks.register_dependant("scores", "scoring.selectors.dependants:count_of_upload")
+    hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
 
-    # scoring/selectors/dependants.py
+    # scoring/selectors/score_sets.py
     def count_of_upload(*, upload) -> int:
         return Score.objects.filter(output__upload=upload).count()
 
@@ -33,13 +33,13 @@ def _resolve(target: Any) -> Callable[..., Any]:
 
 
 def register_dependant(name: str, count: str | Callable[..., int]) -> None:
-    """Register `count(*, upload) -> int`, the number of `name` (a plural noun shown to users) that rest on rows of
+    """Register `count(*, upload) -> int`, the number of `name` (a plural noun shown to users) that depend on rows of
     `upload`. A string `module:function` is imported on first use."""
     _DEPENDANTS[name] = count
 
 
 def count_dependants(upload: Any) -> list[tuple[str, int]]:
-    """Return what rests on the upload as (name, count), without zeros."""
+    """(name, number) of the rows that depend on the upload, without zeros."""
     counts = [(name, int(_resolve(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
     return [(name, count) for name, count in counts if count]
 
