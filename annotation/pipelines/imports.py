@@ -268,11 +268,15 @@ class _Import:
         import_results.check(check)
         hints = import_names.find_hints(check.project, check.staging)
         Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
-        counts = {table: before for table in KINDS if (before := staging.counts(table))["rows"]}
+        counts = {table: row_counts for table in KINDS if (row_counts := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):
             # Kinds given as options also apply to systems that no file names.
-            before = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
-            counts["systems"] = {**before, "rows": before["rows"] + given, "replaced": before["replaced"] + given}
+            row_counts = counts.get("systems") or dict.fromkeys(("rows", "added", "same", "replaced", "faulty"), 0)
+            counts["systems"] = {
+                **row_counts,
+                "rows": row_counts["rows"] + given,
+                "replaced": row_counts["replaced"] + given,
+            }
         if self.dataset is not None:
             counts["dataset"] = self._check_description(check)
         return counts
@@ -339,7 +343,7 @@ class _Import:
                 )
         except IntegrityError as error:
             raise Conflict(
-                _("The project was changed while the upload was stored; so nothing was stored. Upload it again.")
+                _("The project changed while the upload was being stored, so nothing was stored. Upload it again.")
             ) from error
         service.remove_files(self.upload)
         return True
