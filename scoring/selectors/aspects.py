@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -97,9 +97,9 @@ def list_judged_ways(project: Project) -> list[JudgedWay]:
     return [JudgedWay(aspect, name) for aspect, ways in list_judged(project, rows) for name in JUDGED if name in ways]
 
 
-def choose_judged_way(project: Project, query: AgreementQuery) -> JudgedWay:
-    """Return the aspect and way of judging that a query names, or the first that fits."""
-    ways = list_judged_ways(project)
+def choose_judged_way(project: Project, query: AgreementQuery, ways: Sequence[JudgedWay] | None = None) -> JudgedWay:
+    """Return the aspect and way of judging that a query names, or the first of `ways` (the project's) that fits."""
+    ways = list_judged_ways(project) if ways is None else ways
     if not ways:
         text = _("%(project)s has no judgements yet. Upload ratings, or open a campaign.")
         raise BadInput(text % {"project": project.slug})

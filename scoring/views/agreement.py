@@ -150,7 +150,7 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
     ways = list_judged_ways(project)
     answer, reason = Answer(None, None, True), ""
     try:
-        way = choose_judged_way(project, query)
+        way = choose_judged_way(project, query, ways)
     except BadInput as error:
         reason = error.detail
     else:
