@@ -41,12 +41,12 @@ class EvalappError(Exception):
         self.extra = extra  # additional members of the problem document, JSON-ready
 
     @classmethod
-    def of_field(cls, field: str, message: str) -> Self:
+    def for_field(cls, field: str, message: str) -> Self:
         """Return an error about one field of a request."""
         return cls(message, faults=[Fault(message, field=field)])
 
     @classmethod
-    def of_faults(cls, faults: Sequence[Fault]) -> Self:
+    def from_faults(cls, faults: Sequence[Fault]) -> Self:
         return cls(" ".join(fault.message for fault in faults), faults=faults)
 
     @property

@@ -51,7 +51,7 @@ def start_selection(*, project: Project, user: Any = None, options: SelectionOpt
     unknown = sorted({name for names in options.variants.values() for name in names} - known)
     if unknown:
         text = _("Unknown systems in %(project)s: %(names)s.")
-        raise BadInput.of_field("variants", text % {"project": project.slug, "names": ", ".join(unknown[:3])})
+        raise BadInput.for_field("variants", text % {"project": project.slug, "names": ", ".join(unknown[:3])})
     if not options.variants and not has_choices(project):
         text = _(
             "%(project)s has nothing to select from: upload outputs of a system at different steps, or name systems "
@@ -60,10 +60,10 @@ def start_selection(*, project: Project, user: Any = None, options: SelectionOpt
         raise BadInput(text % {"project": project.slug})
     names = list(dict.fromkeys(options.evaluators)) or usual_choosers(project, options.references)
     if not names:
-        raise BadInput.of_field("evaluators", _("Apply an evaluator first, or name some."))
+        raise BadInput.for_field("evaluators", _("Apply an evaluator first, or name some."))
     if len(names) > MOST_EVALUATORS:
         text = _("Name at most %(n)d evaluators.") % {"n": MOST_EVALUATORS}
-        raise BadInput.of_field("evaluators", text)
+        raise BadInput.for_field("evaluators", text)
     for name in names:
         check_chooser(project, name)
     params = {**asdict(options), "aspect": aspect, "evaluators": sorted(names)}

@@ -113,7 +113,7 @@ def _check_options(project: Project, options: CombineOptions) -> dict[str, Any]:
         except EvalappError as error:
             faults.append(Fault(error.detail, field="filter"))
     if faults:
-        raise BadInput.of_faults(faults)
+        raise BadInput.from_faults(faults)
     return params
 
 

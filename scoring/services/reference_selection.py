@@ -110,15 +110,15 @@ def check_name(project: Project, name: str) -> None:
     """Check that a new set can have this name: it is valid, and neither a set nor an active run has it."""
     if name in RESERVED_SETS:
         text = _("“%(name)s” is the address of a page and cannot name a reference set. Choose another name.")
-        raise BadInput.of_field("into", text % {"name": name})
+        raise BadInput.for_field("into", text % {"name": name})
     if not NAME.fullmatch(name):
         text = _("“%(name)s” cannot name a reference set: use lower-case letters, digits and hyphens, at most 63.")
-        raise BadInput.of_field("into", text % {"name": name})
+        raise BadInput.for_field("into", text % {"name": name})
     runs = (run.params for run in _active_runs(project))
     pending = {made for params in runs for made in list_set_names(params["into"], bool(params["controls"]))}
     if name == ORIGINAL or name in pending or ReferenceSet.objects.filter(project=project, name=name).exists():
         text = _("The reference set “%(name)s” exists, and none is overwritten. Choose another name, or delete it.")
-        raise Conflict.of_field("into", text % {"name": name})
+        raise Conflict.for_field("into", text % {"name": name})
 
 
 def find_unsuited(project: Project, **slugs: str) -> list[Fault]:
@@ -159,7 +159,7 @@ def _check_options(project: Project, options: ReferenceSelection) -> dict[str, A
         text = _("%(project)s has no items yet. Upload some first.") % {"project": project.slug}
         faults.append(Fault(text, field="items"))
     if faults:
-        raise BadInput.of_faults(faults)
+        raise BadInput.from_faults(faults)
     return {
         **vars(options),
         "candidates": str(origin),

@@ -30,7 +30,7 @@ def merge_sets(*, project: Project, user: Any = None, names: Sequence[str], into
     """Create a set with the references of all sets, each text once per item, in the order of the names."""
     names = list(dict.fromkeys(names))
     if len(names) < 2:
-        raise BadInput.of_field("merge", _("Name at least two sets to merge."))
+        raise BadInput.for_field("merge", _("Name at least two sets to merge."))
     check_name(project, into)
     rows = [get_set(project, name) for name in names]
     total = sum(row.n_references for row in rows)

@@ -42,7 +42,7 @@ def start_curves(*, project: Project, user: Any = None, options: CurveOptions, s
     faults += value_faults(options)
     get_reference_set(project, options.references)
     if faults:
-        raise BadInput.of_faults(faults)
+        raise BadInput.from_faults(faults)
     names = " + ".join(filter(None, (options.evaluator, options.other)))
     title = _("Reliability curves of %(evaluators)s") % {"evaluators": names}
     return enqueue_run(

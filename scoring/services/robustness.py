@@ -50,7 +50,7 @@ def start_robustness(
         entry = get_entry(options.evaluator)
         if entry.learns:
             text = _("%(name)s must be trained first; choose a trained evaluator.") % {"name": entry.name}
-            raise BadInput.of_field("evaluator", text)
+            raise BadInput.for_field("evaluator", text)
         parsed = parse_options(entry, options.options)
         if not any_encoder:
             check_models(entry.options, parsed)

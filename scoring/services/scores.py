@@ -117,7 +117,7 @@ def _check_references(project: Project, against: ReferenceSet) -> None:
         way = _("Upload references, collect them in a writing campaign, or select them with an evaluator.")
     text = _("The reference set %(name)s has no reference for any output, so every score would be undefined.")
     text = f"{text % {'name': against.name}} {way}"
-    raise BadInput.of_field("references", text)
+    raise BadInput.for_field("references", text)
 
 
 def _check_slug(found: Evaluator | None, name: str) -> None:
@@ -146,7 +146,7 @@ def _applicable(project: Project, name: str) -> Entry:
             text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
         else:
             text += _("Train it: %(command)s") % {"command": f"manage.py train {name} --project {project.slug}"}
-        raise BadInput.of_field("evaluator", text)
+        raise BadInput.for_field("evaluator", text)
     return entry
 
 

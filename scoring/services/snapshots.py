@@ -81,10 +81,10 @@ def _free_slug(project: Project, name: str, title: str) -> str:
     if name:
         if name != slugify(name) or len(name) > MAX_SLUG:
             text = _("Use lower-case letters, digits and hyphens, at most %(n)d characters.")
-            raise BadInput.of_field("name", text % {"n": MAX_SLUG})
+            raise BadInput.for_field("name", text % {"n": MAX_SLUG})
         if name in taken:
             text = _("The name “%(name)s” is taken. Choose another, or delete that snapshot first.")
-            raise Conflict.of_field("name", text % {"name": name})
+            raise Conflict.for_field("name", text % {"name": name})
         return name
     stem = slugify(title)[:MAX_SLUG].strip("-") or "snapshot"
     if stem not in taken:

@@ -206,7 +206,7 @@ def _check_aspects(
     """Check that the aspect to learn is named where needed and has the judgements that this evaluator learns from."""
 
     def refuse(text: str, field: str = "aspect") -> None:
-        raise BadInput.of_field(field, text)
+        raise BadInput.for_field(field, text)
 
     known = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
     if options.aspect and options.aspect not in known:
@@ -250,7 +250,7 @@ def _options(entry: Entry, profile: str, options: TrainingOptions) -> dict[str, 
             given[name] = value
         elif value != unsaid:
             text = _("%(name)s has no option “%(option)s”.") % {"name": entry.name, "option": name}
-            raise BadInput.of_field(name, text)
+            raise BadInput.for_field(name, text)
     try:
         return entry.parse_train_options(profile, given)
     except InvalidOption as error:
@@ -263,18 +263,18 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
         return
     if not SLUG.fullmatch(name):
         text = _("Use lower-case letters, digits and hyphens, at most 80 characters.")
-        raise BadInput.of_field("name", text)
+        raise BadInput.for_field("name", text)
     used = {entry.name for entry in entries()} | RESERVED
     if under_way and name in under_way:
         text = _("Run %(run)s is creating an evaluator named “%(name)s”: choose another name, or cancel that run.")
         text %= {"run": under_way[name].pk, "name": name}
-        raise Conflict.of_field("name", text)
+        raise Conflict.for_field("name", text)
     if name in used:
         text = _("The name “%(name)s” is reserved by evalapp: choose another.") % {"name": name}
-        raise Conflict.of_field("name", text)
+        raise Conflict.for_field("name", text)
     if Evaluator.objects.filter(project=project, slug=name).exists():
         text = _("The name “%(name)s” is taken: choose another, or delete that evaluator first.") % {"name": name}
-        raise Conflict.of_field("name", text)
+        raise Conflict.for_field("name", text)
 
 
 def pending_names(project: Project) -> dict[str, Run]:

@@ -73,7 +73,7 @@ def list_shown(call: ast.Call, errors: set[str]) -> list[ast.expr]:
         return call.args[:1]
     if owner == "messages" and name in FLASH:
         return call.args[1:2]
-    if name in ("add_error", "of_field"):
+    if name in ("add_error", "for_field"):
         return call.args[1:2]
     if owner == "forms":
         return [keyword.value for keyword in call.keywords if keyword.arg in FIELD_TEXTS]
@@ -129,7 +129,7 @@ def test_texts_for_people_go_through_gettext(findings: dict[str, list[int]]) -> 
     [
         ('raise Conflict("It is taken.")', [1]),
         ('raise Conflict(f"{name} is taken.")', [1]),
-        ('raise Conflict.of_field("name", "It is taken.")', [1]),
+        ('raise Conflict.for_field("name", "It is taken.")', [1]),
         ('raise Conflict(_("It is taken."))', []),
         ('raise Conflict(_("%(name)s is taken.") % {"name": name})', []),
         ('def f():\n    text = "It is taken."\n    raise Conflict(text, faults=[])', [3]),
