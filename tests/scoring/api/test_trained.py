@@ -229,9 +229,9 @@ def test_impossible_requests_are_explained(toy, monkeypatch):
     # One text with a thousand references, and many long texts.
     costly = post({"pairs": [{"text": "a" * 300, "references": ["b"] * 1000}]})
     assert (costly.status_code, costly.json()["errors"][0]["field"]) == (400, "pairs")
-    assert "not 301,000" in costly.json()["errors"][0]["message"]
+    assert "301,000" in costly.json()["errors"][0]["message"]
     costly = post({"pairs": [{"text": "a" * 40_000}] * 64})
-    assert "not 2,560,000" in costly.json()["errors"][0]["message"]
+    assert "2,560,000" in costly.json()["errors"][0]["message"]
     many = api.post(
         "/api/v1/evaluators/mine/compare/", {"pairs": [{"a": "a", "b": "b", "context": ["c" * 150_000]}]}, format="json"
     )
