@@ -1,5 +1,7 @@
 """The kinds of background job of this app."""
 
+from django.utils.translation import gettext_lazy as _
+
 from evalapp.common.jobs import Job, register
 
 register(
@@ -10,6 +12,7 @@ register(
         "Check uploaded files and take them in.",
         request="annotation.services.uploads:import_checked",
         params="annotation.services.uploads:ImportOptions",
+        label=_("Import"),
         give_up="annotation.services.uploads:give_up_import",
     )
 )
@@ -21,6 +24,7 @@ register(
         "Write the project as an interchange folder.",
         request="annotation.services.exports:start_export",
         params="annotation.exporters.options:ExportOptions",
+        label=_("Export"),
         give_up="annotation.services.exports:give_up_export",
         gone="annotation.selectors.run_results:export_gone",
     )
@@ -31,7 +35,7 @@ register(
         "cpu",
         "annotation.pipelines.campaigns:open_campaign",
         "Make the units of a campaign.",
-        label="Opening of a campaign",
+        label=_("Opening of a campaign"),
         gone="annotation.selectors.run_results:campaign_gone",
     )
 )
@@ -41,6 +45,6 @@ register(
         "cpu",
         "annotation.pipelines.search:run",
         "Read the texts of a large project for searching.",
-        label="Texts for searching",
+        label=_("Texts for searching"),
     )
 )

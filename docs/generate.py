@@ -212,7 +212,7 @@ def options_table(options: tuple, defaults: dict[str, dict]) -> str:
 def errors_page() -> str:
     from evalapp.common.problem_types import PROBLEM_TYPES
 
-    rows = [(f"`{one.code}`", one.status, one.title, one.meaning, one.way_out) for one in PROBLEM_TYPES]
+    rows = [(f"`{one.code}`", one.status, str(one.title), str(one.meaning), str(one.way_out)) for one in PROBLEM_TYPES]
     head = ("code", "HTTP status", "title", "meaning", "way out")
     words = "`type` of a problem document ends in a code from this list. The same list is served at `/docs/errors`.\n\n"
     return "# Errors\n\n" + words + table(head, rows)

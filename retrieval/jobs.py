@@ -1,5 +1,7 @@
 """The kinds of background job of this app."""
 
+from django.utils.translation import gettext_lazy as _
+
 from evalapp.common.jobs import Job, register
 
 register(
@@ -11,6 +13,6 @@ register(
         request="retrieval.services.corpora:request_index",
         params="retrieval.services.corpora:IndexOptions",
         give_up="retrieval.services.corpora:give_up_index",
-        label="Index of a corpus",
+        label=_("Index of a corpus"),
     )
 )

@@ -75,6 +75,10 @@ def list_shown(call: ast.Call, errors: set[str]) -> list[ast.expr]:
         return call.args[1:2]
     if name in ("add_error", "for_field"):
         return call.args[1:2]
+    if name == "ProblemType":
+        return call.args[2:]
+    if name == "Job":
+        return [keyword.value for keyword in call.keywords if keyword.arg == "label"]
     if owner == "forms":
         return [keyword.value for keyword in call.keywords if keyword.arg in FIELD_TEXTS]
     return []
@@ -131,6 +135,8 @@ def test_texts_for_people_go_through_gettext(findings: dict[str, list[int]]) -> 
         ('raise Conflict(f"{name} is taken.")', [1]),
         ('raise Conflict.for_field("name", "It is taken.")', [1]),
         ('raise Conflict(_("It is taken."))', []),
+        ('ProblemType("taken", 409, _("Taken"), "It is taken.", _("Choose another."))', [1]),
+        ('Job("score", "cpu", "pipeline:run", "Score outputs.", label="Scores of an evaluator")', [1]),
         ('raise Conflict(_("%(name)s is taken.") % {"name": name})', []),
         ('def f():\n    text = "It is taken."\n    raise Conflict(text, faults=[])', [3]),
         ('messages.success(request, "Project created.")', [1]),

@@ -14,7 +14,7 @@ from evalapp.common.problem_types import PROBLEM_TYPES
 def errors(request: HttpRequest) -> HttpResponse:
     """List all types of problem documents with meaning and remedy; their `type` links here."""
     problems = [
-        {"type": type_, "meaning": render_markdown(type_.meaning), "way_out": render_markdown(type_.way_out)}
+        {"type": type_, "meaning": render_markdown(str(type_.meaning)), "way_out": render_markdown(str(type_.way_out))}
         for type_ in PROBLEM_TYPES
     ]
     return page(request, "docs/errors.html", {"problems": problems})
