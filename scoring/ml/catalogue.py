@@ -80,9 +80,8 @@ class Option:
             result = int(value) if self.type == "int" else float(value)
             finite = math.isfinite(result)  # raises for more digits than a float can hold
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidOption(
-                evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value
-            ) from error
+            text = _("must be a %(noun)s, found %(value)r")
+            raise InvalidOption(evaluator, self.name, text, noun=noun, value=value) from error
         # int(1.5) would be 1, and comparisons with nan are always false.
         if not finite or (isinstance(value, float) and result != value):
             raise InvalidOption(evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value)
@@ -169,9 +168,8 @@ class Entry:
         Raises `InvalidOption`, also for an unknown profile, or `InvalidOptions` if several are wrong.
         """
         if profile not in self.profiles:
-            raise InvalidOption(
-                self.name, "profile", _("must be one of %(profiles)s"), profiles=", ".join(self.profiles) or "none"
-            )
+            text = _("must be one of %(profiles)s")
+            raise InvalidOption(self.name, "profile", text, profiles=", ".join(self.profiles) or "none")
         return self._parse(self.train_options, given, self.profile_defaults.get(profile, {}))
 
     def train_defaults(self, profile: str) -> dict[str, OptionValue]:

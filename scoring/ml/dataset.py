@@ -90,13 +90,12 @@ def _find_files(root: Path) -> _Files:
         if name is not None:
             result.setdefault(name.kind, []).append((path, name))
         elif path.name.lower().endswith(_DATA) and not is_derived(path.name) and _stem(path.name) not in _UNREAD:
-            raise DatasetError(
-                path.name,
-                None,
+            text = (
                 "would not be read, because its name does not begin with that of a table: items, outputs, ratings, "
                 "comparisons, dialogues, systems. Rename it (outputs-gpt.jsonl), save it in one of the formats, or "
-                "move it away",
+                "move it away"
             )
+            raise DatasetError(path.name, None, text)
     if not result:
         raise DatasetError(str(root), None, "holds no file of the interchange format: items.jsonl, outputs.csv ...")
     for kind, files in result.items():

@@ -147,9 +147,8 @@ def check_architecture(source: EncoderSource) -> None:
 def _bare_encoder(config: dict[str, Any], attention: str) -> torch.nn.Module:
     kind = str(config.get("model_type", ""))
     if kind not in ARCHITECTURES:
-        raise ArtefactError(
-            "config.json", f"its encoder is of the kind {kind!r}; allowed are {', '.join(ARCHITECTURES)}"
-        )
+        text = f"its encoder is of the kind {kind!r}; allowed are {', '.join(ARCHITECTURES)}"
+        raise ArtefactError("config.json", text)
     plain = {key: value for key, value in config.items() if key not in ("model_type", "auto_map", "architectures")}
     model: torch.nn.Module = AutoModel.from_config(
         AutoConfig.for_model(kind, **plain), attn_implementation=attention, trust_remote_code=False

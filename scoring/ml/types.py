@@ -142,9 +142,8 @@ def check_records(records: object, call: str) -> None:
 def check_dataset(data: object, call: str) -> None:
     """Raise `InvalidRecords` for the function `call` unless `data` is a dataset."""
     if not isinstance(data, Dataset):
-        raise InvalidRecords(
-            f"{call} takes a dataset, found {type(data).__name__}: read_dataset(folder) gives that of a folder."
-        )
+        text = f"{call} takes a dataset, found {type(data).__name__}: read_dataset(folder) gives that of a folder."
+        raise InvalidRecords(text)
 
 
 @dataclass(frozen=True, repr=False)

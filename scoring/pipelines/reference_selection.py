@@ -193,12 +193,11 @@ class Selection:
         """Caveats of the result, one sentence each."""
         notes = []
         if self.origin.kind == OUTPUTS:
-            notes.append(
-                _(
-                    "The candidates are outputs that are evaluated themselves: a metric with these references favours "
-                    "the systems that wrote them. Do not compare those systems with it."
-                )
+            text = _(
+                "The candidates are outputs that are evaluated themselves: a metric with these references favours "
+                "the systems that wrote them. Do not compare those systems with it."
             )
+            notes.append(text)
         if n := self.counts.in_training:
             text = ngettext(
                 "%(n)s item belongs to a group that the evaluator was trained on, so its reliability is too "

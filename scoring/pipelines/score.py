@@ -181,9 +181,8 @@ def load_artefact(trained: Evaluator, options: dict[str, Any], *, verify: bool =
     try:
         # Without this file, the folder would be looked up as a name of the catalogue.
         if not (folder / ARTIFACT).is_file():
-            raise ArtefactError(
-                str(folder), f"{ARTIFACT} is missing. Put the folder back from a backup, or train it again"
-            )
+            text = f"{ARTIFACT} is missing. Put the folder back from a backup, or train it again"
+            raise ArtefactError(str(folder), text)
         scorer = load(folder, verify=verify, **options)
     except InvalidOption:
         raise

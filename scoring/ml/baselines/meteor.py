@@ -132,12 +132,8 @@ class Meteor(WordMetric, PairEvaluator):
         asked = self.option_text("synonyms")
         path = None if asked == "none" else find_wordnet()
         if asked == "wordnet" and path is None:
-            raise InvalidOption(
-                self.name,
-                "synonyms",
-                _("needs WordNet, which this machine does not have; %(install)s"),
-                install=_INSTALL,
-            )
+            text = _("needs WordNet, which this machine does not have; %(install)s")
+            raise InvalidOption(self.name, "synonyms", text, install=_INSTALL)
         self.wordnet: WordNet | None = None if path is None else open_wordnet(path)
 
     @property

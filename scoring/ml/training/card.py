@@ -193,8 +193,7 @@ def _cell(estimate: Mapping[str, Any]) -> str:
 def _limits(entry: Entry, artefact: Artefact) -> list[str]:
     limits = list(artefact.record.notes)
     if entry.aspect != "none":
-        limits.append(
-            "It learned from certain raters' judgements about certain systems; agreement may differ on other data."
-        )
+        text = "It learned from certain raters' judgements about certain systems; agreement may differ on other data."
+        limits.append(text)
     limits.append("Scores on its training groups are no evidence; split.json names the groups.")
     return limits

@@ -25,12 +25,8 @@ def refuse_nan(name: str, dataset: Dataset, aspects: Collection[str]) -> None:
     for aspect in aspects:
         absent = sum(row.aspect == aspect and not math.isfinite(row.value) for row in dataset.ratings)
         if absent:
-            raise TrainingDataError(
-                name,
-                _("%(absent)s ratings of %(aspect)s are not numbers (nan or infinite): leave them out"),
-                absent=absent,
-                aspect=aspect,
-            )
+            text = _("%(absent)s ratings of %(aspect)s are not numbers (nan or infinite): leave them out")
+            raise TrainingDataError(name, text, absent=absent, aspect=aspect)
 
 
 def describe_truncation(truncated: npt.NDArray[np.bool_], nouns: str, limit: str) -> list[str]:
@@ -82,33 +78,22 @@ def check_processes(job: FitJob) -> int:
         return 1
     rows = job.integer("batch_size")
     if rows < job.processes:
-        raise InvalidOption(
-            job.name,
-            "processes",
-            _("is %(processes)s, but batch_size is %(rows)s: each needs a row of every batch"),
-            processes=job.processes,
-            rows=rows,
-        )
+        text = _("is %(processes)s, but batch_size is %(rows)s: each needs a row of every batch")
+        raise InvalidOption(job.name, "processes", text, processes=job.processes, rows=rows)
     asked = job.text("train_device")
     device = resolve_device(asked)
     if device == "cpu":
         return 1
     if ":" in asked:
-        raise InvalidOption(
-            job.name, "processes", _("needs a GPU each, but %(asked)s is one: take train_device=cuda"), asked=asked
-        )
+        text = _("needs a GPU each, but %(asked)s is one: take train_device=cuda")
+        raise InvalidOption(job.name, "processes", text, asked=asked)
     import torch
 
     there = torch.cuda.device_count()
     if there < job.processes:
-        raise InvalidOption(
-            job.name,
-            "processes",
-            _(
-                "needs a GPU each: %(processes)s are asked for, %(there)s can be seen here. Take at most "
-                "%(there)s, or train_device=cpu"
-            ),
-            processes=job.processes,
-            there=there,
+        text = _(
+            "needs a GPU each: %(processes)s are asked for, %(there)s can be seen here. Take at most "
+            "%(there)s, or train_device=cpu"
         )
+        raise InvalidOption(job.name, "processes", text, processes=job.processes, there=there)
     return job.processes

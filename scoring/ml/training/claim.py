@@ -46,13 +46,7 @@ def claim_folder(job: FitJob) -> None:
     differing = [key for key in compared if result.get(key) != said[key]]
     differing += [key for key, value in said["options"].items() if options[key] != value]
     if differing:
-        raise InvalidOption(
-            job.name,
-            "folder",
-            _(
-                "holds the checkpoints of a training with other %(differing)s: take another folder, or "
-                "remove %(folder)s"
-            ),
-            differing=", ".join(differing),
-            folder=job.folder,
+        text = _(
+            "holds the checkpoints of a training with other %(differing)s: take another folder, or remove %(folder)s"
         )
+        raise InvalidOption(job.name, "folder", text, differing=", ".join(differing), folder=job.folder)

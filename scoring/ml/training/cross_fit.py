@@ -70,18 +70,16 @@ def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tupl
     try:
         parts = data.split(seed=seed, shares=(1.0,) * folds)
     except ValueError as error:
-        raise TrainingDataError(
-            name, _("%(folds)s folds need as many groups: %(error)s"), folds=folds, error=error
-        ) from error
+        text = _("%(folds)s folds need as many groups: %(error)s")
+        raise TrainingDataError(name, text, folds=folds, error=error) from error
     for number in range(folds):
         first, *others = (part for n, part in enumerate(parts) if n != number)
         rest = first.merge(others)
         try:
             train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
         except ValueError as error:
-            raise TrainingDataError(
-                name, _("%(folds)s folds need more groups: %(error)s"), folds=folds, error=error
-            ) from error
+            text = _("%(folds)s folds need more groups: %(error)s")
+            raise TrainingDataError(name, text, folds=folds, error=error) from error
         yield train, dev
 
 

@@ -180,13 +180,8 @@ def check_seed(name: str, seed: object) -> int:
     """Return the `seed` of a training of the evaluator `name` as int. Raises `InvalidOption` for values that not every
     library accepts."""
     if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) <= GREATEST_SEED:
-        raise InvalidOption(
-            name,
-            "seed",
-            _("must be a whole number from 0 to %(greatest_seed)s, not %(seed)s"),
-            greatest_seed=f"{GREATEST_SEED:,}",
-            seed=f"{seed!r:.40}",
-        )
+        text = _("must be a whole number from 0 to %(greatest_seed)s, not %(seed)s")
+        raise InvalidOption(name, "seed", text, greatest_seed=f"{GREATEST_SEED:,}", seed=f"{seed!r:.40}")
     return int(seed)
 
 

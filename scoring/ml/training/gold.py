@@ -156,19 +156,13 @@ def choose_aspect(name: str, dataset: Dataset, asked: str | None, judged_by: Seq
         there.update(dict.fromkeys(aspects_with(dataset, "ratings" if way == "ratings" else "comparisons")))
     nouns = " or ".join(judged_by)
     if not there:
-        raise TrainingDataError(
-            name, _("the data hold no %(nouns)s. Collect some in a campaign, or load them."), nouns=nouns
-        )
+        text = _("the data hold no %(nouns)s. Collect some in a campaign, or load them.")
+        raise TrainingDataError(name, text, nouns=nouns)
     if asked is None:
         if len(there) == 1:
             return next(iter(there))
         raise TrainingDataError(name, _("say which aspect it shall learn: %(there)s"), there=", ".join(there))
     if asked not in there:
-        raise TrainingDataError(
-            name,
-            _("there are no %(nouns)s of the aspect %(asked)r; there are: %(there)s"),
-            nouns=nouns,
-            asked=asked,
-            there=", ".join(there),
-        )
+        text = _("there are no %(nouns)s of the aspect %(asked)r; there are: %(there)s")
+        raise TrainingDataError(name, text, nouns=nouns, asked=asked, there=", ".join(there))
     return asked

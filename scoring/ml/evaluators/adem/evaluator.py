@@ -286,20 +286,14 @@ def _enough(job: FitJob, aspect: str, part: _Part) -> None:
         raise TrainingDataError(job.name, _too_few(aspect, part, n))
     labels = part.labels[taught]
     if not np.isfinite(labels).all():
-        raise TrainingDataError(
-            job.name, _("ratings of %(aspect)r are not all numbers: correct or remove them"), aspect=aspect
-        )
+        text = _("ratings of %(aspect)r are not all numbers: correct or remove them")
+        raise TrainingDataError(job.name, text, aspect=aspect)
     if labels.min() == labels.max():
-        raise TrainingDataError(
-            job.name,
-            _("every rating of %(aspect)r is %(rating)s: there is nothing to learn"),
-            aspect=aspect,
-            rating=f"{labels[0]:g}",
-        )
+        text = _("every rating of %(aspect)r is %(rating)s: there is nothing to learn")
+        raise TrainingDataError(job.name, text, aspect=aspect, rating=f"{labels[0]:g}")
     if len(_groups(part, taught)) < 2:
-        raise TrainingDataError(
-            job.name, _("all rated outputs belong to the same group: rate outputs of different items")
-        )
+        text = _("all rated outputs belong to the same group: rate outputs of different items")
+        raise TrainingDataError(job.name, text)
 
 
 def _hold_out(part: _Part, job: FitJob) -> _Part:

@@ -77,15 +77,11 @@ class Adversarial(TrainedEvaluator):
         lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
         notes = []
         if texts.n_same:
-            notes.append(
-                _("%(n_same)s outputs that equal what a person wrote in the same context are left out")
-                % {"n_same": texts.n_same}
-            )
+            text = _("%(n_same)s outputs that equal what a person wrote in the same context are left out")
+            notes.append(text % {"n_same": texts.n_same})
         if texts.n_repeated:
-            notes.append(
-                _("%(n_repeated)s texts repeat one of their own kind in the same context and are read once")
-                % {"n_repeated": texts.n_repeated}
-            )
+            text = _("%(n_repeated)s texts repeat one of their own kind in the same context and are read once")
+            notes.append(text % {"n_repeated": texts.n_repeated})
         if not material.dev_groups:
             notes.append(_("nothing is held out, so the last epoch is kept"))
         if job.text("inputs") == "context":
@@ -163,34 +159,24 @@ def _check(job: FitJob, texts: Texts) -> None:
     """Raises `TrainingDataError` if there are not enough human or machine texts."""
     name = job.name
     if not texts.n_people:
-        raise TrainingDataError(
-            name,
-            _(
-                "no text is known to be a person's: add references to the items, or say with the systems' kinds which "
-                "outputs people wrote"
-            ),
+        text = _(
+            "no text is known to be a person's: add references to the items, or say with the systems' kinds which "
+            "outputs people wrote"
         )
+        raise TrainingDataError(name, text)
     if not texts.n_machines:
         same = f" ({texts.n_same} outputs equal what a person wrote in the same context)" if texts.n_same else ""
-        raise TrainingDataError(
-            name, _("no text is known to be a machine's%(same)s: upload the outputs of a system"), same=same
-        )
+        text = _("no text is known to be a machine's%(same)s: upload the outputs of a system")
+        raise TrainingDataError(name, text, same=same)
     if min(texts.n_people, texts.n_machines) < LEAST_OF_A_CLASS:
+        text = _("%(n_people)s texts of people and %(n_machines)s of machines are too few: it needs %(least)s of each")
         raise TrainingDataError(
-            name,
-            _("%(n_people)s texts of people and %(n_machines)s of machines are too few: it needs %(least)s of each"),
-            n_people=texts.n_people,
-            n_machines=texts.n_machines,
-            least=LEAST_OF_A_CLASS,
+            name, text, n_people=texts.n_people, n_machines=texts.n_machines, least=LEAST_OF_A_CLASS
         )
     n_items = len({record.item for record in texts.records})
     if n_items < LEAST_ITEMS:
-        raise TrainingDataError(
-            name,
-            _("%(n_items)s items with texts are too few: it needs %(least)s"),
-            n_items=n_items,
-            least=LEAST_ITEMS,
-        )
+        text = _("%(n_items)s items with texts are too few: it needs %(least)s")
+        raise TrainingDataError(name, text, n_items=n_items, least=LEAST_ITEMS)
     if job.text("inputs") == "context" and not any(record.context or record.source for record in texts.records):
         raise TrainingDataError(name, _("inputs=context, but no item has a context or a source: take inputs=text"))
 

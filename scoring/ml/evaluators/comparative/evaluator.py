@@ -63,14 +63,11 @@ class Comparative(TrainedEvaluator, PairJudge):
     def __init__(self, entry: Entry, artefact: Artefact, options: Mapping[str, OptionValue] | None = None) -> None:
         super().__init__(entry, artefact, options)
         if self.outcome == "expected" and self.options["tie_rule"] is not None:
-            raise InvalidOption(
-                self.name,
-                "tie_rule",
-                _(
-                    "says what a draw counts, and of expected outcomes none is a draw: leave it out, or give "
-                    "outcome=verdict with it"
-                ),
+            text = _(
+                "says what a draw counts, and of expected outcomes none is a draw: leave it out, or give "
+                "outcome=verdict with it"
             )
+            raise InvalidOption(self.name, "tie_rule", text)
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
@@ -158,9 +155,8 @@ class Comparative(TrainedEvaluator, PairJudge):
     def outcome(self) -> Outcome:
         result = self.options["outcome"] or self.artefact.state.get("outcome", "verdict")
         if result not in OUTCOMES:
-            raise ArtefactError(
-                self.name, f"says outcome: {result!r}, which is not one of {', '.join(OUTCOMES)}; copy it again"
-            )
+            text = f"says outcome: {result!r}, which is not one of {', '.join(OUTCOMES)}; copy it again"
+            raise ArtefactError(self.name, text)
         return cast(Outcome, result)
 
     @property

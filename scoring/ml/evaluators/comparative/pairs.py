@@ -288,12 +288,8 @@ def _losses(system: str, meta: Mapping[str, object]) -> dict[int, float] | None:
     try:
         result = {int(step): float(loss) for step, loss in said.items()}  # type: ignore[attr-defined]
     except (AttributeError, TypeError, ValueError):
-        raise TrainingDataError(
-            "comparative",
-            _('dev_losses of %(system)s must be numbers by training step, such as {"100": 2.5}, not %(said)r'),
-            system=system,
-            said=said,
-        ) from None
+        text = _('dev_losses of %(system)s must be numbers by training step, such as {"100": 2.5}, not %(said)r')
+        raise TrainingDataError("comparative", text, system=system, said=said) from None
     return {step: loss for step, loss in result.items() if math.isfinite(loss)} or None
 
 

@@ -56,9 +56,8 @@ class Material:
             self._only_strong()
         n_empty = sum(not output.text.strip() for output in job.train.outputs)
         if n_empty and n_empty == len(job.train.outputs):
-            raise TrainingDataError(
-                job.name, _("all %(n_empty)s outputs are empty: upload outputs with a text"), n_empty=f"{n_empty:,}"
-            )
+            text = _("all %(n_empty)s outputs are empty: upload outputs with a text")
+            raise TrainingDataError(job.name, text, n_empty=f"{n_empty:,}")
         if n_empty:
             self.notes.append(_("%(n_empty)s outputs are empty: left out") % {"n_empty": f"{n_empty:,}"})
         self.samples = Samples.of(job.train, job.track)
@@ -69,26 +68,19 @@ class Material:
             raise TrainingDataError(job.name, "there is nothing to learn from. " + " ".join(self._missing()))
         n_items = len({record.item for record in self.samples.generated + self.samples.real})
         if self.human is None and n_items < LEAST_ITEMS:
-            raise TooFewData(
-                job.name,
-                _(
-                    "%(n_items)s items with texts are too few to learn from without people's judgements, it needs "
-                    "%(least_items)s: upload more items, or judgements of their outputs"
-                ),
-                n_items=n_items,
-                least_items=LEAST_ITEMS,
+            text = _(
+                "%(n_items)s items with texts are too few to learn from without people's judgements, it needs "
+                "%(least_items)s: upload more items, or judgements of their outputs"
             )
+            raise TooFewData(job.name, text, n_items=n_items, least_items=LEAST_ITEMS)
 
     def _only_strong(self) -> None:
         asked = [source for source in ("weak", "human") if self.job.text(source) == "yes"]
         if asked or self.job.text("strong") == "no":
-            raise TrainingDataError(
-                self.job.name,
-                _(
-                    "without comparison it learns from human and machine texts only: leave strong, weak and human at "
-                    "auto"
-                ),
+            text = _(
+                "without comparison it learns from human and machine texts only: leave strong, weak and human at auto"
             )
+            raise TrainingDataError(self.job.name, text)
 
     def _missing(self) -> list[str]:
         said = {
@@ -107,15 +99,11 @@ class Material:
             return strong
         if job.text("strong") == "yes" or not job.flag("comparison"):
             real, generated = len(self.samples.real), len(self.samples.generated)
-            raise TrainingDataError(
-                job.name,
-                _(
-                    "strong pairs need texts of both origins, found %(real)s of people and %(generated)s of "
-                    "machines: load references, and say with the systems' kinds which outputs people wrote"
-                ),
-                real=real,
-                generated=generated,
+            text = _(
+                "strong pairs need texts of both origins, found %(real)s of people and %(generated)s of "
+                "machines: load references, and say with the systems' kinds which outputs people wrote"
             )
+            raise TrainingDataError(job.name, text, real=real, generated=generated)
         return None
 
     def _weak(self) -> WeakPairs | None:
@@ -169,9 +157,8 @@ class Material:
         if not result.decided:
             raise TrainingDataError(job.name, self._all_tied(aspect, len(result.pairs)))
         if result.identical:
-            self.notes.append(
-                _("%(identical)s judged pairs of identical texts were left out") % {"identical": result.identical}
-            )
+            text = _("%(identical)s judged pairs of identical texts were left out")
+            self.notes.append(text % {"identical": result.identical})
         return aspect, result
 
     def _few(self, aspect: str, found: HumanPairs) -> str:
@@ -379,10 +366,8 @@ def _run(job: FitJob, material: Material, attempt: int) -> tuple[ComparativeNetw
     log: list[Mapping[str, Any]] = []
     notes = list(material.notes)
     if attempt:
-        notes.append(
-            _("the first epoch learned nothing %(attempt)s times; restarted with other random numbers")
-            % {"attempt": attempt}
-        )
+        text = _("the first epoch learned nothing %(attempt)s times; restarted with other random numbers")
+        notes.append(text % {"attempt": attempt})
     for number, phase in enumerate(material.phases()):
         check = number == 0 and attempt < job.integer("restarts")
         result = _train_phase(job, material, network, phase, attempt, check)

@@ -86,11 +86,8 @@ class Perception(TrainedEvaluator):
         check_learning_rates(job, learned, held_out)
         texts = set_references_apart(job, whole)[1]
         if count_different(texts) == 1:
-            raise TrainingDataError(
-                job.name,
-                _("all %(n_records)s texts are the same: it would only memorise that text. Upload others"),
-                n_records=f"{len(texts.records):,}",
-            )
+            text = _("all %(n_records)s texts are the same: it would only memorise that text. Upload others")
+            raise TrainingDataError(job.name, text, n_records=f"{len(texts.records):,}")
         systems = texts.systems
         counts = {name: len(texts.select_system(name).records) for name in systems}
         shared = job.text("models") == "shared"
@@ -109,20 +106,15 @@ class Perception(TrainedEvaluator):
             notes.append(_("%(n_same)s texts that equal their only reference are left out") % {"n_same": texts.n_same})
         few = [name for name, n in counts.items() if n < 100]
         if few and not shared:
-            notes.append(
-                _("fewer than 100 texts of %(few)s: its discriminator will learn little") % {"few": ", ".join(few)}
-            )
+            text = _("fewer than 100 texts of %(few)s: its discriminator will learn little")
+            notes.append(text % {"few": ", ".join(few)})
         if shared and len(systems) == 1:
-            notes.append(
-                _("all texts are of %(systems)s: the discriminator knows no other system, compare none by it")
-                % {"systems": systems[0]}
-            )
+            text = _("all texts are of %(systems)s: the discriminator knows no other system, compare none by it")
+            notes.append(text % {"systems": systems[0]})
         constant = [name for name in systems if count_different(texts.select_system(name)) == 1]
         if constant and not shared:
-            notes.append(
-                _("all texts of %(constant)s are the same: its discriminator memorises them")
-                % {"constant": ", ".join(constant)}
-            )
+            text = _("all texts of %(constant)s are the same: its discriminator memorises them")
+            notes.append(text % {"constant": ", ".join(constant)})
         if not _drops(job.encoder):
             notes.append(NO_DROPOUT)
         examples = {"texts": len(texts.records), "systems": len(systems)}

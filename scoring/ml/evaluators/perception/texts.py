@@ -94,15 +94,11 @@ def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
         return [], texts
     n = job.integer("n_references")
     if len(texts.pool) <= n:
-        raise TrainingDataError(
-            job.name,
-            _(
-                "without condition it keeps %(n)s references to score with and learns from others; there are "
-                "%(n_pool)s different ones: add references to the items, or take a smaller n_references"
-            ),
-            n=n,
-            n_pool=len(texts.pool),
+        text = _(
+            "without condition it keeps %(n)s references to score with and learns from others; there are "
+            "%(n_pool)s different ones: add references to the items, or take a smaller n_references"
         )
+        raise TrainingDataError(job.name, text, n=n, n_pool=len(texts.pool))
     order = job.rng("fixed references").permutation(len(texts.pool)).tolist()
     rest = tuple(texts.pool[place] for place in sorted(order[n:]))
     records = texts.records
@@ -132,28 +128,18 @@ def check_systems(job: FitJob, texts: Texts) -> list[str]:
     if not job.train.outputs:
         raise TrainingDataError(job.name, _("the data hold no outputs. Upload the texts of a system first."))
     if texts.n_empty == len(job.train.outputs):
-        raise TrainingDataError(
-            job.name, _("all %(n_empty)s outputs are empty: upload outputs with a text"), n_empty=f"{texts.n_empty:,}"
-        )
+        text = _("all %(n_empty)s outputs are empty: upload outputs with a text")
+        raise TrainingDataError(job.name, text, n_empty=f"{texts.n_empty:,}")
     if not texts.records:
-        raise TrainingDataError(
-            job.name, _("no output has a reference that differs from it: add references to the items")
-        )
+        text = _("no output has a reference that differs from it: add references to the items")
+        raise TrainingDataError(job.name, text)
     systems = texts.systems
     if job.text("models") == "per_system":
         few = [name for name in systems if len(texts.select_system(name).records) < LEAST_PAIRS]
         if few:
-            raise TooFewData(
-                job.name,
-                _("%(few)s: fewer than %(least_pairs)s texts with references; take models=shared"),
-                few=", ".join(few),
-                least_pairs=LEAST_PAIRS,
-            )
+            text = _("%(few)s: fewer than %(least_pairs)s texts with references; take models=shared")
+            raise TooFewData(job.name, text, few=", ".join(few), least_pairs=LEAST_PAIRS)
     elif len(texts.records) < LEAST_PAIRS:
-        raise TooFewData(
-            job.name,
-            _("%(n_records)s texts with references are too few, it needs %(least_pairs)s: upload more"),
-            n_records=len(texts.records),
-            least_pairs=LEAST_PAIRS,
-        )
+        text = _("%(n_records)s texts with references are too few, it needs %(least_pairs)s: upload more")
+        raise TooFewData(job.name, text, n_records=len(texts.records), least_pairs=LEAST_PAIRS)
     return systems

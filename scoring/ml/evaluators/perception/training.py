@@ -220,12 +220,8 @@ def parse_learning_rates(job: FitJob) -> list[float]:
     except ValueError:
         rates = []
     if not rates or not all(0 < rate <= 1 for rate in rates):
-        raise InvalidOption(
-            job.name,
-            "learning_rates",
-            _("must be numbers above 0, up to 1, with commas between, not %(wish)r"),
-            wish=wish,
-        )
+        text = _("must be numbers above 0, up to 1, with commas between, not %(wish)r")
+        raise InvalidOption(job.name, "learning_rates", text, wish=wish)
     return rates
 
 

@@ -62,20 +62,15 @@ class Ream(TrainedEvaluator):
             if layer != job.encoder.n_layers:
                 raise InvalidOption(job.name, "layer", _("must be -1 where the encoder learns"))
         if job.encoder.width % job.integer("heads"):
-            raise InvalidOption(
-                job.name, "heads", _("must divide the encoder's width, %(width)s"), width=job.encoder.width
-            )
+            message = _("must divide the encoder's width, %(width)s")
+            raise InvalidOption(job.name, "heads", message, width=job.encoder.width)
         items = training.find_items(job, aspect)
         sizes = training.parse_sizes(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
         sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
         if not sets:
-            raise TrainingDataError(
-                job.name,
-                _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references"),
-                sizes=min(sizes),
-                asked=job.text("sizes"),
-            )
+            message = _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references")
+            raise TrainingDataError(job.name, message, sizes=min(sizes), asked=job.text("sizes"))
         steps = count_steps(job, sets)
         n_kinds = len(training.parse_kinds(job)) if job.number("contrast") > 0 else 0
         scale = (384 / job.encoder.width) ** 2
@@ -86,15 +81,12 @@ class Ream(TrainedEvaluator):
         few = sum(len(item.outputs) < 6 for item in items)
         notes = []
         if few:
-            notes.append(
-                _("%(few)s items have fewer than 6 rated outputs: their reliabilities are very noisy") % {"few": few}
-            )
+            message = _("%(few)s items have fewer than 6 rated outputs: their reliabilities are very noisy")
+            notes.append(message % {"few": few})
         n_empty = sum(not text.strip() for item in items for text in item.outputs)
         if n_empty:
-            notes.append(
-                _("%(n_empty)s rated outputs are empty: they have the metric's worst score")
-                % {"n_empty": f"{n_empty:,}"}
-            )
+            message = _("%(n_empty)s rated outputs are empty: they have the metric's worst score")
+            notes.append(message % {"n_empty": f"{n_empty:,}"})
         reader = PairEncoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
         some = [items[place] for place in probe_rows(len(items))]
         looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
@@ -332,15 +324,11 @@ class _Training:
         encoder.tokenizing.tick = job.report_rows
         prepared, samples, undefined = self._prepare(self.items, "train", encoder, job.integer("combinations"))
         if not samples:
-            raise TrainingDataError(
-                job.name,
-                _(
-                    "none of %(n_undefined)s reference sets has a reliability: %(metric)s gives all answers to a "
-                    "query the same score, whatever the references. Take another metric."
-                ),
-                n_undefined=len(undefined),
-                metric=self.metric.name,
+            text = _(
+                "none of %(n_undefined)s reference sets has a reliability: %(metric)s gives all answers to a "
+                "query the same score, whatever the references. Take another metric."
             )
+            raise TrainingDataError(job.name, text, n_undefined=len(undefined), metric=self.metric.name)
         dev, dev_samples, without = None, list[Sample](), list[tuple[int, Nodes]]()
         if self.dev:
             dev, dev_samples, without = self._prepare(self.dev, "dev", encoder, 2)
@@ -463,26 +451,19 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     n = float(np.mean([len(item.outputs) for item in items]))
-    notes.append(
-        _(
-            "A gold reliability is a correlation over %(n)s answers on average and therefore noisy: its "
-            "standard error is about %(error)s."
-        )
-        % {"n": f"{n:.1f}", "error": f"{1 / max(n - 1, 1) ** 0.5:.2f}"}
+    text = _(
+        "A gold reliability is a correlation over %(n)s answers on average and therefore noisy: its "
+        "standard error is about %(error)s."
     )
+    notes.append(text % {"n": f"{n:.1f}", "error": f"{1 / max(n - 1, 1) ** 0.5:.2f}"})
     if undefined:
-        notes.append(
-            _("%(undefined)s reference sets had no gold reliability (constant scores) and were left out.")
-            % {"undefined": undefined}
-        )
+        text = _("%(undefined)s reference sets had no gold reliability (constant scores) and were left out.")
+        notes.append(text % {"undefined": undefined})
     if without:
-        notes.append(
-            _(
-                "%(without)s held-out sets had none either: the metrics leave them out; _zero metrics use 0 "
-                "as their gold."
-            )
-            % {"without": without}
+        text = _(
+            "%(without)s held-out sets had none either: the metrics leave them out; _zero metrics use 0 as their gold."
         )
+        notes.append(text % {"without": without})
     if metrics.get("r2", 1.0) <= 0:
         notes.append(_("On held-out items it predicts no better than the mean reliability of the set's size."))
     return tuple(notes)

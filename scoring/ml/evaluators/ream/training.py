@@ -422,21 +422,15 @@ def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:
     refuse_nan(job.name, data, [aspect])
     items = query_items(data, aspect, cast(RatingMethod, job.text("ratings")), job.track)
     if len(items) < 3:
-        raise TooFewData(
-            job.name,
-            _(
-                "%(n_items)s items have references and three or more outputs that people rated differently "
-                "for %(aspect)s; it needs 3. Rate more systems per item, or add references."
-            ),
-            n_items=len(items),
-            aspect=aspect,
+        message = _(
+            "%(n_items)s items have references and three or more outputs that people rated differently "
+            "for %(aspect)s; it needs 3. Rate more systems per item, or add references."
         )
+        raise TooFewData(job.name, message, n_items=len(items), aspect=aspect)
     if not any(len(item.references) > 1 for item in items):
-        raise TrainingDataError(
-            job.name, _("every item has only one reference, so there are no sets to compare. Add references.")
-        )
+        message = _("every item has only one reference, so there are no sets to compare. Add references.")
+        raise TrainingDataError(job.name, message)
     if not any(len({text.strip() for text in item.outputs}) > 1 for item in items):
-        raise TrainingDataError(
-            job.name, _("all outputs of an item are the same, item by item: no metric tells them apart. Upload others.")
-        )
+        message = _("all outputs of an item are the same, item by item: no metric tells them apart. Upload others.")
+        raise TrainingDataError(job.name, message)
     return items

@@ -27,9 +27,8 @@ def beta_numbers(name: str, text: str, n: int) -> tuple[float, ...]:
     if len(values) == 1:
         values *= n
     if len(values) != n or not all(0 < value < 1 for value in values):
-        raise InvalidOption(
-            name, "beta", _("must be share, grid, or %(n)s numbers between 0 and 1, not %(text)r"), n=n, text=text
-        )
+        message = _("must be share, grid, or %(n)s numbers between 0 and 1, not %(text)r")
+        raise InvalidOption(name, "beta", message, n=n, text=text)
     return values
 
 

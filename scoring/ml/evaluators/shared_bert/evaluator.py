@@ -117,10 +117,8 @@ class SharedBert(TrainedEvaluator):
         steps = count_steps(job, n_pairs) * runs
         notes = labelled.omissions
         if labelled.n_merged:
-            notes.append(
-                _("%(n_merged)s outputs repeat another system's text and were pooled with it")
-                % {"n_merged": labelled.n_merged}
-            )
+            text = _("%(n_merged)s outputs repeat another system's text and were pooled with it")
+            notes.append(text % {"n_merged": labelled.n_merged})
         if job.text("pooling") == "pooler" and job.options["encoder"] is None:
             notes.append(_("the default encoder's pooler was never trained: pooling=mean suits it better"))
         if not len(dev.outputs):
@@ -416,12 +414,8 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
     asked = tuple(dict.fromkeys(name.strip() for name in str(wish).split(",") if name.strip()))
     unknown = [name for name in asked if name not in there]
     if unknown or not asked:
-        raise TrainingDataError(
-            job.name,
-            _("there are no ratings of %(unknown)s; there are: %(there)s"),
-            unknown=", ".join(unknown) or "that aspect",
-            there=", ".join(there),
-        )
+        text = _("there are no ratings of %(unknown)s; there are: %(there)s")
+        raise TrainingDataError(job.name, text, unknown=", ".join(unknown) or "that aspect", there=", ".join(there))
     return asked
 
 
@@ -495,8 +489,6 @@ def _notes(labelled: LabelledOutputs, metrics: Mapping[str, Any]) -> tuple[str, 
     notes = []
     for aspect in labelled.aspects:
         if metrics.get(f"collapsed_{aspect}"):
-            notes.append(
-                _("%(aspect)s: more than 99 %% of the held-out predictions are one class; the head collapsed.")
-                % {"aspect": aspect}
-            )
+            text = _("%(aspect)s: more than 99 %% of the held-out predictions are one class; the head collapsed.")
+            notes.append(text % {"aspect": aspect})
     return tuple(notes)

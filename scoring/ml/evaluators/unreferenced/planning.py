@@ -76,10 +76,8 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     if reads == "vectors":
         encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
         seconds += encoding
-        notes.append(
-            _("About %(encoding)s of the time is spent encoding every text once; vectors are cached on disk.")
-            % {"encoding": f"{encoding / seconds:.0%}"}
-        )
+        text = _("About %(encoding)s of the time is spent encoding every text once; vectors are cached on disk.")
+        notes.append(text % {"encoding": f"{encoding / seconds:.0%}"})
     if job.optional_integer("patience") is not None:
         notes.append(_("It stops earlier when the held-out part no longer improves."))
     everyone = (*sets.train, *sets.dev)
@@ -94,31 +92,22 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
 
 def _enough(job: FitJob, conversations: Sequence[Conversation]) -> None:
     if not conversations:
-        raise TrainingDataError(
-            job.name,
-            _(
-                "the data hold no dialogue of two turns, and no item with a context and a reference. Upload dialogues, "
-                "or references to items with a context."
-            ),
+        text = _(
+            "the data hold no dialogue of two turns, and no item with a context and a reference. Upload dialogues, "
+            "or references to items with a context."
         )
+        raise TrainingDataError(job.name, text)
     groups = len({one.group for one in conversations})
     if groups < LEAST:
-        raise TrainingDataError(
-            job.name,
-            _(
-                "%(groups)s conversations are too few: it needs at least %(least)s (or items of %(least)s "
-                "groups), and is of use from some thousand on."
-            ),
-            groups=groups,
-            least=LEAST,
+        text = _(
+            "%(groups)s conversations are too few: it needs at least %(least)s (or items of %(least)s "
+            "groups), and is of use from some thousand on."
         )
+        raise TrainingDataError(job.name, text, groups=groups, least=LEAST)
     replies = {turn for one in conversations for turn in one.turns[one.first :]}
     if len(replies) < LEAST:
-        raise TrainingDataError(
-            job.name,
-            _("there are %(n_replies)s different replies: false replies cannot be drawn. Add other conversations."),
-            n_replies=len(replies),
-        )
+        text = _("there are %(n_replies)s different replies: false replies cannot be drawn. Add other conversations.")
+        raise TrainingDataError(job.name, text, n_replies=len(replies))
 
 
 def _check_tools(job: FitJob) -> None:
