@@ -162,15 +162,9 @@ class ScoringOptions:
     references: str = param(ORIGINAL, help="The reference set.")
 
 
-def start_scoring(*, project: Project, user: Any, options: ScoringOptions) -> Run:
+def start_scoring(*, project: Project, user: Any = None, options: ScoringOptions, **more: Any) -> Run:
     """Call `apply_evaluator` with the options of a request."""
-    return apply_evaluator(
-        project=project,
-        user=user,
-        evaluator=options.evaluator,
-        options=options.options,
-        references=options.references,
-    )
+    return apply_evaluator(project=project, user=user, **vars(options), **more)
 
 
 def _from_project(entry: Entry, project: Project) -> dict[str, Any]:

@@ -6,26 +6,18 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from evalapp.common.commands import find_project
-from evalapp.common.models import Run
-from evalapp.common.run_commands import RunCommand, add_options, read_options
 from scoring.boards.render.console import as_lines
-from scoring.services.combining import CombineOptions, start_combination
+from scoring.management.job_command import JobCommand
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "combine"
+    own = ("parts",)
     help = "Combine several evaluators into one: the mean of their z-scores, or weights learned from human ratings."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="the project")
+    def add_first(self, parser: CommandParser) -> None:
+        super().add_first(parser)
         parser.add_argument("parts", nargs="+", metavar="EVALUATOR", help="two or more evaluators that have scores")
-        add_options(parser, CombineOptions, skip=("parts",))
-        self.add_run_arguments(parser)
-
-    def start(self, *, send: bool, **options: Any) -> Run:
-        return start_combination(
-            project=find_project(options["slug"]), options=read_options(CombineOptions, options), send=send
-        )
 
     def show_result(self, result: dict[str, Any]) -> None:
         seen = f", {result['in_training']:,} in groups it learned from" if result["in_training"] else ""

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
-
-from evalapp.common.commands import find_project
-from evalapp.common.models import Run
-from evalapp.common.run_commands import RunCommand, add_options, read_options
 from scoring.boards.render.console import as_lines
-from scoring.services.robustness import RobustnessOptions, start_robustness
+from scoring.management.job_command import JobCommand
 
 FIGURES = ("score", "mean", "sd")
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "robustness"
+    more = {"any_encoder": True}
+    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator"
     help = "Scores of an evaluator by kind of text: by machines, and by people under each constraint."
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or of a trained evaluator")
-        parser.add_argument("--project", required=True, metavar="SLUG")
-        add_options(parser, RobustnessOptions, skip=("evaluator",))
-        self.add_run_arguments(parser)
-
-    def start(self, *, send: bool, **options: Any) -> Run:
-        return start_robustness(
-            project=find_project(options["project"]), options=read_options(RobustnessOptions, options), send=send,
-            any_encoder=True,
-        )  # fmt: skip
 
     def show_result(self, result: dict[str, Any]) -> None:
         rows = [

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
-
-from evalapp.common.commands import find_project
 from evalapp.common.models import Run
-from evalapp.common.run_commands import RunCommand, add_options
-from scoring.services.scores import ScoringOptions, apply_evaluator
+from scoring.management.job_command import JobCommand
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "score"
+    more = {"any_encoder": True}
+    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator"
     help = "Apply an evaluator to every output not yet scored with the same signature."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists, or of a trained evaluator")
-        parser.add_argument("--project", required=True, metavar="SLUG")
-        add_options(parser, ScoringOptions, skip=("evaluator",))
-        self.add_run_arguments(parser)
-
     def start(self, *, send: bool, **options: Any) -> Run:
-        run = apply_evaluator(
-            project=find_project(options["project"]), evaluator=options["evaluator"], options=dict(options["options"]),
-            references=options["references"], send=send, any_encoder=True,
-        )  # fmt: skip
+        run = super().start(send=send, **options)
         for line in run.log.all() if options["here"] else ():
             self.say(line.text)  # a warning about the texts, which following the run would show
         return run

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import CommandParser
-
-from evalapp.common.commands import find_project
-from evalapp.common.models import Run
-from evalapp.common.run_commands import RunCommand, add_options, read_options
-from scoring.services.reference_selection import ReferenceSelection, start_reference_selection
+from scoring.management.job_command import JobCommand
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "select-references"
+    required = ("into",)
     help = "Select references automatically (REAM) into a named reference set."
-
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="the project")
-        add_options(parser, ReferenceSelection, required=("into",))
-        self.add_run_arguments(parser)
-
-    def start(self, *, send: bool, **options: Any) -> Run:
-        return start_reference_selection(
-            project=find_project(options["slug"]), options=read_options(ReferenceSelection, options), send=send
-        )
 
     def show_result(self, result: dict[str, Any]) -> None:
         means = [result["mean_before"], result["mean_after"]]

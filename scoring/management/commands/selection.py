@@ -7,12 +7,10 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from evalapp.common.commands import find_project
-from evalapp.common.models import Run
-from evalapp.common.run_commands import RunCommand, add_options, key_value, read_options
+from evalapp.common.run_commands import key_value
 from scoring.boards.render.console import as_lines, interval
+from scoring.management.job_command import JobCommand
 from scoring.selectors.selecting import group_by_kind
-from scoring.services.checkpoint_selection import SelectionOptions, start_selection
 
 
 def variant(text: str) -> tuple[str, list[str]]:
@@ -24,22 +22,17 @@ def variant(text: str) -> tuple[str, list[str]]:
     return name, systems
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "selection"
+    own = ("variants",)
     help = "The checkpoint or variant that each evaluator selects, how often it is people's best, and its human score."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("slug", help="the project")
+    def add_first(self, parser: CommandParser) -> None:
+        super().add_first(parser)
         parser.add_argument(
             "--variants", action="append", default=[], type=variant, metavar="NAME=SYSTEM,SYSTEM,...",
             help="systems that are variants of each other; may be repeated; default: `variant_of` in their meta",
         )  # fmt: skip
-        add_options(parser, SelectionOptions, skip=("variants",))
-        self.add_run_arguments(parser)
-
-    def start(self, *, send: bool, **options: Any) -> Run:
-        return start_selection(
-            project=find_project(options["slug"]), options=read_options(SelectionOptions, options), send=send
-        )
 
     def show_result(self, result: dict[str, Any]) -> None:
         people = "mean rating" if result["judged_by"] == "ratings" else "share of comparisons won"

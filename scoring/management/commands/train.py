@@ -9,19 +9,19 @@ from django.core.management.base import CommandParser
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.commands import find_project
-from evalapp.common.run_commands import RunCommand, add_options, read_options
+from evalapp.common.run_commands import read_options
+from scoring.management.job_command import JobCommand
 from scoring.services.training import TrainingOptions, check_name, plan_params, start_training
 
 
-class Command(RunCommand):
+class Command(JobCommand):
+    kind = "train"
+    evaluator_help = "a name that `manage.py evaluators` lists as trained"
     help = "Train an evaluator on the data of a project."
 
-    def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", help="a name that `manage.py evaluators` lists as trained")
-        parser.add_argument("--project", required=True, metavar="SLUG")
-        add_options(parser, TrainingOptions, skip=("evaluator",))
+    def add_run_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--check", action="store_true", help="only check counts, steps and time; start nothing")
-        self.add_run_arguments(parser)
+        super().add_run_arguments(parser)
 
     def work(self, **options: Any) -> dict[str, Any]:
         from scoring.pipelines.train import check_training
