@@ -52,7 +52,7 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 ALLOWED = (*REQUIRED, *TOKENIZER_FILES)
-#: The fields of `evaluator.json` and their types.
+#: The fields of `evaluator.json` and of its encoder, and their types.
 HEADER: Mapping[str, tuple[type, ...]] = {
     "evaluator": (str,),
     "profile": (str,),
@@ -64,7 +64,7 @@ HEADER: Mapping[str, tuple[type, ...]] = {
     "weights": (str,),
     "record": (dict,),
 }
-_ENCODER: Mapping[str, type] = {"name": str, "weights": str, "embedded": bool}
+ENCODER: Mapping[str, type] = {"name": str, "weights": str, "embedded": bool}
 _WORDS = {str: "a text", int: "a whole number", list: "a list", dict: "an object", bool: "true or false"}
 _AGAIN = "copy it again, or save the evaluator again"
 _LOCAL: Mapping[str, Any] = {"local_files_only": True, "use_safetensors": True, "trust_remote_code": False}
@@ -227,7 +227,7 @@ def read_header(folder: Path) -> dict[str, Any]:
         _expect(folder, name, content[name], *kinds)
     for aspect in content["aspects"]:
         _expect(folder, "aspects", aspect, str)
-    for name, kind in _ENCODER.items() if content["encoder"] is not None else ():
+    for name, kind in ENCODER.items() if content["encoder"] is not None else ():
         _expect(folder, f"encoder.{name}", content["encoder"].get(name), kind)
     return dict(content)
 

@@ -198,31 +198,15 @@ def _output(fields: dict[str, Any], row: Row) -> Output:
 
 
 def _rating(fields: dict[str, Any], row: Row) -> Rating:
-    return Rating(
-        rater=fields["rater"],
-        aspect=fields["aspect"],
-        value=fields["value"],
-        item=fields["item"],
-        system=fields["system"],
-        step=_step(fields["step"]),
-        dialogue=fields["dialogue"],
-        simulated=bool(fields["simulated"]),
-    )
+    same = ("rater", "aspect", "value", "item", "system", "dialogue")
+    step, simulated = _step(fields["step"]), bool(fields["simulated"])
+    return Rating(**{name: fields[name] for name in same}, step=step, simulated=simulated)
 
 
 def _comparison(fields: dict[str, Any], row: Row) -> Comparison:
-    return Comparison(
-        item=fields["item"],
-        system_a=fields["a"],
-        system_b=fields["b"],
-        rater=fields["rater"],
-        aspect=fields["aspect"],
-        verdict=fields["verdict"],
-        reference_b=fields["reference"],
-        step_a=_step(fields["step_a"]),
-        step_b=_step(fields["step_b"]),
-        simulated=bool(fields["simulated"]),
-    )
+    columns = ("item", "a", "b", "rater", "aspect", "verdict", "reference")
+    steps = _step(fields["step_a"]), _step(fields["step_b"])
+    return Comparison(*(fields[name] for name in columns), *steps, bool(fields["simulated"]))
 
 
 def _dialogue(fields: dict[str, Any], row: Row) -> Dialogue:

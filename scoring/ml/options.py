@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from scoring.ml import option_checks
-from scoring.ml.catalogue import Option
+from scoring.ml.catalogue import Option, OptionValue
 
 
 def flag(name: str, default: bool | None, help: str, **limits: Any) -> Option:
@@ -44,3 +44,8 @@ SCORING = (
     text("device", "auto", "auto, cpu, cuda or cuda:N.", check=option_checks.device),
     integer("batch_tokens", None, "Token budget of a batch; none suits the device.", minimum=1),
 )
+
+
+def encoder_arguments(options: Mapping[str, OptionValue], *more: str) -> dict[str, Any]:
+    """Return the values of `SCORING` and of `more` options, as arguments of a frozen encoder."""
+    return {name: options[name] for name in (*(option.name for option in SCORING), *more)}

@@ -48,6 +48,10 @@ class Item:
     group: str = ""
     meta: Meta = field(default_factory=dict)
 
+    def make_record(self, text: str = "", system: str = "") -> Record:
+        """A text that answers this item, by a `system`, without references."""
+        return Record(text, (), self.context, self.source, self.id, system, None, self.group)
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -171,22 +175,11 @@ class Dataset:
     def outputs_with_context(self) -> list[Record]:
         """Every output with context, source and references of its item, in the order of `outputs`."""
         items = {item.id: item for item in self.items}
-        records = []
-        for output in self.outputs:
-            item = items[output.item]
-            records.append(
-                Record(
-                    text=output.text,
-                    references=item.references,
-                    context=item.context,
-                    source=item.source,
-                    item=item.id,
-                    system=output.system,
-                    step=output.step,
-                    group=item.group,
-                )
-            )
-        return records
+        return [
+            Record(o.text, item.references, item.context, item.source, item.id, o.system, o.step, item.group)
+            for o in self.outputs
+            for item in (items[o.item],)
+        ]
 
     def split(
         self, seed: int = 13, by: Literal["group"] = "group", shares: Sequence[float] = (0.8, 0.1, 0.1)

@@ -40,10 +40,6 @@ CONFIG_KEYS = frozenset(
 FOREIGN = ("auto_map", "custom_pipelines", "trust_remote_code")
 #: Larger than any supported network; otherwise a small file could request all memory.
 MAX_SIZE, MAX_WORDS, MAX_LAYERS = 20_000, 2_000_000, 200
-SHAPES: dict[str, tuple[type, ...]] = {
-    "evaluator": (str,), "profile": (str,), "seed": (int,), "aspects": (list,), "settings": (dict,), "state": (dict,),
-    "encoder": (dict, type(None)), "weights": (str,), "record": (dict,),
-}  # fmt: skip
 
 
 def run(context: RunContext, *, incoming: str, slug: str) -> dict[str, Any]:
@@ -132,12 +128,13 @@ def _read_object(path: Path) -> dict[str, Any] | None:
 
 def _header_faults(header: Mapping[str, Any] | None, place: str) -> Iterator[Fault]:
     from scoring.ml import catalogue
+    from scoring.ml.artefact import ENCODER, HEADER
     from scoring.ml.encoders.source import DEFAULT_ENCODER
 
     if header is None:
         yield Fault(_("is not a JSON object"), file=place)
         return
-    for name, kinds in SHAPES.items():
+    for name, kinds in HEADER.items():
         if not isinstance(header.get(name), kinds):
             yield Fault(_("has no valid “%(name)s”") % {"name": name}, file=place, field=name)
             return
@@ -149,8 +146,7 @@ def _header_faults(header: Mapping[str, Any] | None, place: str) -> Iterator[Fau
     encoder = header["encoder"]
     if encoder is None:
         return
-    shapes = {"name": str, "weights": str, "embedded": bool}
-    if any(not isinstance(encoder.get(name), kind) for name, kind in shapes.items()):
+    if any(not isinstance(encoder.get(name), kind) for name, kind in ENCODER.items()):
         yield Fault(_("has no valid name, weights or embedded in its encoder"), file=place, field="encoder")
     elif not encoder["embedded"] and encoder["name"] not in (DEFAULT_ENCODER, *settings.ENCODERS):
         known = ", ".join([DEFAULT_ENCODER, *settings.ENCODERS])

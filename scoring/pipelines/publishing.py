@@ -36,15 +36,13 @@ def publish(
         return published
     folder = Path(settings.ARTEFACTS_DIR) / get_run_folder(run)
     evaluator.save_pretrained(folder)
-    return publish_evaluator(
-        run=run,
-        slug=slug,
-        name=evaluator.name,
-        folder=get_run_folder(run),
-        signature=evaluator.signature,
-        record={**describe(evaluator, folder), "choice": dict(choice or {})},
+    row = Evaluator(
+        project=run.project, run=run, kind=Evaluator.Kind.TRAINED, slug=slug, name=evaluator.name,
+        folder=get_run_folder(run), signature=evaluator.signature[:500],
         options=to_json(dict(list_members(evaluator)[0].settings)),
-    )
+        record={**describe(evaluator, folder), "choice": dict(choice or {})},
+    )  # fmt: skip
+    return publish_evaluator(run=run, row=row)
 
 
 def list_members(evaluator: TrainedEvaluator | CrossFitted) -> Sequence[TrainedEvaluator]:

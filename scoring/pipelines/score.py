@@ -114,18 +114,13 @@ def _open(
 
     entry = get_entry(trained.name if trained else evaluator)
     parsed = parse_options(entry, options)
-    if trained is None:
-        measure = load(evaluator, **parsed)
-        signatures = [("", measure.signature, measure.short_signature)]
-    else:
-        measure = load_trained(trained, parsed)
-        signatures = [("", measure.signature, measure.short_signature)]
-        if entry.aspect == "many" and parsed.get("aspect", "") is None:
-            by_aspect = [
-                (aspect, load_artefact(trained, {**parsed, "aspect": aspect}, verify=False))
-                for aspect in measure.component_names
-            ]
-            signatures = [(aspect, scorer.signature, scorer.short_signature) for aspect, scorer in by_aspect]
+    measure = load(evaluator, **parsed) if trained is None else load_trained(trained, parsed)
+    scorers = [("", measure)]
+    if trained is not None and entry.aspect == "many" and parsed.get("aspect", "") is None:
+        scorers = [
+            (aspect, load_artefact(trained, {**parsed, "aspect": aspect}, verify=False))
+            for aspect in measure.component_names
+        ]
 
     def open_all() -> list[Target]:
         return [
@@ -135,15 +130,15 @@ def _open(
                     name=entry.name,
                     options=parsed,
                     references=references,
-                    signature=signature,
-                    short=short,
+                    signature=scorer.signature,
+                    short=scorer.short_signature,
                     trained=trained,
                     aspect=aspect or (str(parsed.get("aspect") or "") if trained else ""),
                     run=context.run,
                 ),
                 aspect,
             )
-            for aspect, signature, short in signatures
+            for aspect, scorer in scorers
         ]
 
     targets = _take(context, open_all)

@@ -81,7 +81,7 @@ def start_reference_selection(
         check_name(project, name)
     title = _("Select references for %(name)s with %(evaluators)s")
     title %= {"name": options.into, "evaluators": " + ".join(filter(None, (options.evaluator, options.mix)))}
-    return enqueue_run(kind=KIND, project=project, user=user, params=params, title=title, send=send, queue="gpu")
+    return enqueue_run(kind=KIND, project=project, user=user, params=params, title=title, send=send)
 
 
 def start_preview(*, project: Project, user: Any = None, options: ReferenceSelection, send: bool = True) -> Run:
@@ -91,9 +91,7 @@ def start_preview(*, project: Project, user: Any = None, options: ReferenceSelec
             check_name(project, name)
     params = _check_options(project, options)
     title = _("Preview of references selected by %(evaluator)s") % {"evaluator": options.evaluator}
-    return enqueue_run(
-        kind="preview-references", project=project, user=user, params=params, title=title, send=send, queue="gpu"
-    )
+    return enqueue_run(kind="preview-references", project=project, user=user, params=params, title=title, send=send)
 
 
 def list_set_names(into: str, controls: bool) -> list[str]:

@@ -45,6 +45,4 @@ def start_curves(*, project: Project, user: Any = None, options: CurveOptions, s
         raise BadInput.from_faults(faults)
     names = " + ".join(filter(None, (options.evaluator, options.other)))
     title = _("Reliability curves of %(evaluators)s") % {"evaluators": names}
-    return enqueue_run(
-        kind=KIND, project=project, user=user, params=asdict(options), title=title, send=send, queue="gpu"
-    )
+    return enqueue_run(kind=KIND, project=project, user=user, params=asdict(options), title=title, send=send)

@@ -57,9 +57,7 @@ def start_robustness(
     if find_sources(project).is_empty:
         raise no_texts(project)
     title = _("Robustness of %(name)s") % {"name": options.evaluator}
-    return enqueue_run(
-        kind=KIND, project=project, user=user, params=asdict(options), title=title, send=send, queue="gpu"
-    )
+    return enqueue_run(kind=KIND, project=project, user=user, params=asdict(options), title=title, send=send)
 
 
 def no_texts(project: Project) -> BadInput:

@@ -314,33 +314,14 @@ def require_free_name(run: Run, slug: str) -> None:
         raise Conflict(text % {"name": slug})
 
 
-def publish_evaluator(
-    *,
-    run: Run,
-    slug: str,
-    name: str,
-    folder: str,
-    signature: str,
-    record: Mapping[str, Any],
-    options: Mapping[str, Any],
-) -> Evaluator:
-    """Register the evaluator whose complete artefact is in `folder` (below ARTEFACTS_DIR). Idempotent per run."""
+def publish_evaluator(*, run: Run, row: Evaluator) -> Evaluator:
+    """Store the new row of an evaluator whose complete artefact is in its folder. Idempotent per run."""
     with transaction.atomic():
-        result = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
-        if result is not None:
-            return result
-        require_free_name(run, slug)
-        row = Evaluator.objects.create(
-            project=run.project,
-            slug=slug,
-            name=name,
-            kind=Evaluator.Kind.TRAINED,
-            options=dict(options),
-            folder=folder,
-            signature=signature[:500],
-            record=dict(record),
-            run=run,
-        )
+        stored = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
+        if stored is not None:
+            return stored
+        require_free_name(run, row.slug)
+        row.save()
         audit.record(verb="evaluator.stored", project=run.project, actor=run.created_by, object=row)
     return row
 

@@ -127,10 +127,8 @@ class BertScore(EncoderPairEvaluator):
         result = presets()["baselines"].get(self.source.short_name)
         if result is None or result[0] != self.layer:
             known = ", ".join(f"{name} layer {row[0]}" for name, row in presets()["baselines"].items())
-            message = _("has published constants only for %(known)s; leave it out or use one of the named encoders") % {
-                "known": known
-            }
-            raise InvalidOption(self.name, "rescale", message)
+            text = _("has published constants only for %(known)s; leave it out or use one of the named encoders")
+            raise InvalidOption(self.name, "rescale", text, known=known)
         return dict(zip(COMPONENTS, result[1:], strict=True))
 
 

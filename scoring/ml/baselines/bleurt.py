@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -49,16 +49,13 @@ class Bleurt(PairEvaluator):
         self.source = find_encoder(self.option_text("encoder"))
         architectures = self.source.config.get("architectures") or [""]
         if not str(architectures[0]).endswith(_HEAD):
-            message = _("is no regression checkpoint but a %(architectures)s; take one *%(head)s") % {
-                "architectures": architectures[0] or "model without a name",
-                "head": _HEAD,
-            }
+            message = _("is no regression checkpoint but a %(architectures)s; take one *%(head)s")
+            message %= {"architectures": architectures[0] or "model without a name", "head": _HEAD}
             raise EncoderError(self.source.name, message)
         n_labels = len(self.source.config.get("id2label") or ("0", "1"))
         if n_labels != 1:
             raise EncoderError(self.source.name, f"has {n_labels} labels; a regression checkpoint has 1")
-        longest = options["max_length"]
-        self.tokenizer = PairTokenizer(self.source, max_length=None if longest is None else int(longest))
+        self.tokenizer = PairTokenizer(self.source, max_length=cast("int | None", options["max_length"]))
         self.dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
 
     @cached_property
@@ -95,8 +92,7 @@ class Bleurt(PairEvaluator):
     @cached_property
     def engine(self) -> Engine:
         """The engine that runs all batches."""
-        budget = self.options["batch_tokens"]
-        tokens = None if budget is None else int(budget)
+        tokens = cast("int | None", self.options["batch_tokens"])
         return Engine(device=self.option_text("device"), batch_tokens=tokens, pad_id=self.tokenizer.pad_id)
 
     @cached_property

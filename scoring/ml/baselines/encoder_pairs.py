@@ -26,8 +26,7 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.encodings import TokenizedTexts
-from scoring.ml.engine import Dtype
-from scoring.ml.options import ENCODER, SCORING, integer
+from scoring.ml.options import ENCODER, SCORING, encoder_arguments, integer
 from scoring.ml.signature import SignatureField
 from scoring.ml.text.ngrams import index_queries
 from scoring.ml.types import Record
@@ -51,16 +50,11 @@ class EncoderPairEvaluator(PairEvaluator):
         self.source = find_encoder(None if options["encoder"] is None else str(options["encoder"]))
         asked = options["layer"]
         self.layer = self.default_layer(self.source) if asked is None else int(asked)
-        longest, budget = options["max_length"], options["batch_tokens"]
-        dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
-        self.encoder = TextEncoder(
-            self.source,
-            layer=self.layer,
-            max_length=None if longest is None else int(longest),
-            dtype=dtype,
-            device=str(options["device"]),
-            batch_tokens=None if budget is None else int(budget),
-        )
+        self.encoder = self.make_encoder()
+
+    def make_encoder(self) -> TextEncoder:
+        """The encoder with these options."""
+        return TextEncoder(self.source, layer=self.layer, **encoder_arguments(self.options, "max_length"))
 
     @cached_property
     def unknown_tokens(self) -> UnknownTokens:

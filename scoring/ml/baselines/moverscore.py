@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import string
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,12 +18,12 @@ from evalapp.translation import gettext as _
 from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import ENCODER_OPTIONS, EncoderPairEvaluator, TextRows
 from scoring.ml.baselines.transport import Problem, transport_costs
-from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.catalogue import Entry
 from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.engine import Batch
 from scoring.ml.errors import EncoderError
-from scoring.ml.options import choice, flag, integer, text
+from scoring.ml.options import choice, encoder_arguments, flag, integer, text
 from scoring.ml.signature import SignatureField, text_hash, yes_no
 
 if TYPE_CHECKING:
@@ -73,26 +73,16 @@ class MoverScore(EncoderPairEvaluator):
     value. Source: Zhao et al. 2019.
     """
 
-    def __init__(self, entry: Entry, options: Mapping[str, OptionValue]) -> None:
-        super().__init__(entry, options)
+    def make_encoder(self) -> TextEncoder:
         self.layers = self.option_int("layers")
-        if self.layers > 1:
-            if self.layers > self.layer:
-                message = _("has %(layer)s layers up to the one asked for: it cannot take %(layers)s") % {
-                    "layer": self.layer,
-                    "layers": self.layers,
-                }
-                raise EncoderError(self.source.name, message)
-            plain = self.encoder
-            self.encoder = PowerMeanEncoder(
-                self.source,
-                layer=self.layer,
-                max_length=plain.max_length,
-                dtype=plain.dtype,
-                device=self.option_text("device"),
-                batch_tokens=None if options["batch_tokens"] is None else self.option_int("batch_tokens"),
-            )
-            self.encoder.n_layers = self.layers
+        if self.layers == 1:
+            return super().make_encoder()
+        if self.layers > self.layer:
+            text = _("has %(layer)s layers up to the one asked for: it cannot take %(layers)s")
+            raise EncoderError(self.source.name, text % {"layer": self.layer, "layers": self.layers})
+        encoder = PowerMeanEncoder(self.source, layer=self.layer, **encoder_arguments(self.options, "max_length"))
+        encoder.n_layers = self.layers
+        return encoder
 
     @property
     def depends_on_batch(self) -> bool:

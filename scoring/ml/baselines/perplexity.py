@@ -23,9 +23,8 @@ from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.causal import CausalModel
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.unknown import UnknownTokens
-from scoring.ml.engine import Dtype
 from scoring.ml.errors import InvalidOption, ScoringError
-from scoring.ml.options import SCORING, flag, integer, text
+from scoring.ml.options import SCORING, encoder_arguments, flag, integer, text
 from scoring.ml.signature import SignatureField, yes_no
 from scoring.ml.text.word_ngrams import HEADER, WordNgrams
 from scoring.ml.types import Record, check_records
@@ -245,19 +244,7 @@ def _context(record: Record) -> str:
 
 
 def _causal(name: str, options: Mapping[str, OptionValue]) -> CausalModel:
-    def number(key: str) -> int | None:
-        value = options[key]
-        return None if value is None else int(value)
-
-    dtype: Dtype = "bf16" if options["dtype"] == "bf16" else "fp32"
-    return CausalModel(
-        find_encoder(name),
-        max_length=number("max_length"),
-        stride=number("stride"),
-        dtype=dtype,
-        device=str(options["device"]),
-        batch_tokens=number("batch_tokens"),
-    )
+    return CausalModel(find_encoder(name), **encoder_arguments(options, "max_length", "stride"))
 
 
 _MODEL = "Folder of a causal model or a saved n-gram model; none: n-grams of the other items' references."

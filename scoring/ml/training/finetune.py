@@ -125,7 +125,8 @@ def finetune(
         together,
         model=network,
         args=_arguments(folder, settings, job, phase, len(batches), together),
-        train_dataset=_AsDataset(batches) if alone else Shares(batches, network, together.processes),
+        # A dataset whose rows are batches.
+        train_dataset=batches if alone else Shares(batches, network, together.processes),
         data_collator=_only,
         callbacks=[keeper],
     )
@@ -151,19 +152,6 @@ def last_checkpoint(folder: Path) -> Path | None:
             return path
         shutil.rmtree(path, ignore_errors=True)
     return None
-
-
-class _AsDataset(torch.utils.data.Dataset[dict[str, Any]]):
-    """`Batches` as a dataset whose rows are batches."""
-
-    def __init__(self, batches: Batches) -> None:
-        self.batches = batches
-
-    def __len__(self) -> int:
-        return len(self.batches)
-
-    def __getitem__(self, number: int) -> dict[str, Any]:
-        return self.batches[number]
 
 
 def _only(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -375,12 +363,10 @@ class _Keeper(Curve, TrainerCallback):
 
     def _figures(self, network: Network) -> dict[str, float]:
         assert self.evaluate is not None
-        random = _random_states()
         network.eval()
-        with torch.no_grad():
+        with torch.no_grad(), torch.random.fork_rng(range(torch.cuda.device_count())):
             result = {key: float(value) for key, value in self.evaluate(network).items()}
         network.train()
-        _restore(random)
         return result
 
     def write_best(self, network: Network) -> None:
@@ -390,14 +376,3 @@ class _Keeper(Curve, TrainerCallback):
     def _report(self, network: Network, state: TrainerState, *, saving: bool) -> None:
         shown = self.settings.curve or tuple(self.latest)
         self.report(state.max_steps, float(state.epoch or 0), network.last_loss, saving=saving, shown=shown)
-
-
-def _random_states() -> tuple[torch.Tensor, list[torch.Tensor]]:
-    cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return torch.get_rng_state(), cuda
-
-
-def _restore(states: tuple[torch.Tensor, list[torch.Tensor]]) -> None:
-    torch.set_rng_state(states[0])
-    if states[1]:
-        torch.cuda.set_rng_state_all(states[1])

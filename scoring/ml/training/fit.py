@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalapp.translation import gettext as _
-from scoring.ml.base import Evaluator
 from scoring.ml.catalogue import RECOMMENDED
 from scoring.ml.errors import InvalidCall, InvalidOption, TrainingDiverged
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob, Plan, Report, ignore_progress
-from scoring.ml.types import Comparison, Dataset, Rating, check_dataset
+from scoring.ml.types import Dataset, check_dataset
 
 if TYPE_CHECKING:
     from scoring.ml.artefact import Artefact
@@ -140,21 +139,16 @@ def _agreement(job: FitJob, evaluator: TrainedEvaluator, held_out: Dataset) -> T
     from scoring.ml.training.record import correlate_with_people
     from scoring.ml.training.verdicts import compare_with_people
 
-    record = evaluator.record
-    if held_out.ratings:
-        listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.ratings)
-        track = job.report_phase("held-out scores")
-        record = replace(record, correlations=correlate_with_people(listed, held_out, aspects, progress=track))
-    if held_out.comparisons:
-        listed, aspects = _listed(evaluator), evaluator.aspects or _aspects(held_out.comparisons)
-        track = job.report_phase("held-out comparisons")
-        record = replace(record, verdicts=compare_with_people(listed, held_out, aspects, progress=track))
-    return record
-
-
-def _listed(evaluator: TrainedEvaluator) -> list[Evaluator]:
-    """The evaluators whose agreement the card shows."""
-    return [evaluator, *map(load, SENTINELS)]
+    figures: dict[str, Any] = {}
+    for rows, name, phase, compare in (
+        (held_out.ratings, "correlations", "held-out scores", correlate_with_people),
+        (held_out.comparisons, "verdicts", "held-out comparisons", compare_with_people),
+    ):
+        if rows:
+            listed = [evaluator, *map(load, SENTINELS)]
+            aspects = evaluator.aspects or tuple(dict.fromkeys(row.aspect for row in rows))
+            figures[name] = compare(listed, held_out, aspects, progress=job.report_phase(phase))
+    return replace(evaluator.record, **figures)
 
 
 def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
@@ -170,10 +164,6 @@ def _check_numbers(job: FitJob, artefact: Artefact) -> list[str]:
         "before that. A smaller learning_rate avoids this."
         for row in ends
     ]
-
-
-def _aspects(judgements: Sequence[Rating | Comparison]) -> Sequence[str]:
-    return tuple(dict.fromkeys(row.aspect for row in judgements))
 
 
 def check_seed(name: str, seed: object) -> int:

@@ -131,10 +131,7 @@ def _reference(item: Item, number: int | None) -> Record | None:
     """A reference of an item as a record; None if its text is unknown."""
     if number is None or not 0 <= number < len(item.references) or not item.references[number].strip():
         return None
-    return Record(
-        item.references[number], context=item.context, source=item.source, item=item.id, system="reference",
-        group=item.group,
-    )  # fmt: skip
+    return item.make_record(item.references[number], "reference")
 
 
 def aspects_with(dataset: Dataset, judged_by: Literal["ratings", "comparisons"]) -> list[str]:

@@ -23,14 +23,13 @@ from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.kept import cached_vectors
-from scoring.ml.engine import Dtype, resolve_device
+from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, TrainingDataError
 from scoring.ml.evaluators.adem.network import AdemNetwork
 from scoring.ml.evaluators.adem.ridge import GRID, Components, features, first_scale, principal_axes, solve
 from scoring.ml.evaluators.unreferenced.conversations import flatten
 from scoring.ml.evaluators.unreferenced.samples import TextTable
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
-from scoring.ml.layers.pooling import Pooling
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
@@ -131,14 +130,7 @@ class Adem(TrainedEvaluator):
     @cached_property
     def texts(self) -> UtteranceEncoder:
         """The frozen encoder."""
-        return UtteranceEncoder(
-            self.source,
-            pooling=cast(Pooling, self.settings["pooling"]),
-            max_length=self.max_length,
-            dtype=cast(Dtype, self.options["dtype"]),
-            device=str(self.options["device"]),
-            batch_tokens=self.batch_tokens,
-        )
+        return UtteranceEncoder.for_scoring(self)
 
     def own_fields(self) -> list[SignatureField]:
         return [
@@ -320,14 +312,8 @@ def _scale(job: FitJob, aspect: str, labels: Floats) -> tuple[float, float]:
 
 
 def _encode(job: FitJob, records: Sequence[Record]) -> Components:
-    encoder = UtteranceEncoder(
-        job.encoder,
-        pooling=cast(Pooling, job.text("pooling")),
-        max_length=job.optional_integer("max_length"),
-        device=job.text("train_device"),
-    )
+    encoder = UtteranceEncoder.for_training(job)
     table, rows = _table(records)
-
     encodings = encoder.tokenize(table.texts, table.left).encodings
     vectors = cached_vectors(encoder, encodings, job.texts, "fp32", job.report_phase("encoding"))
     return _sides(np.asarray(vectors, dtype=np.float64), rows)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.base import get_references
 from scoring.ml.encodings import Ints
 from scoring.ml.types import Dataset, Record
 
@@ -59,10 +58,10 @@ def collect_texts(dataset: Dataset) -> Texts:
     machines: dict[Hashable, Record] = {}
     n_same = n_read = 0
     for item in dataset.items:
-        blank = Record("", (), item.context, item.source, item.id, group=item.group)
-        for text in get_references(replace(blank, references=item.references)):
+        for text in filter(str.strip, item.references):
             n_read += 1
-            people.setdefault(_key(replace(blank, text=text)), replace(blank, text=text))
+            record = item.make_record(text)
+            people.setdefault(_key(record), record)
     outputs = [
         (kinds.get(record.system, "machine"), replace(record, references=()))
         for record in dataset.outputs_with_context()

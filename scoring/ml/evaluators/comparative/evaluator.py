@@ -6,7 +6,7 @@ Explained in docs/explanation/evaluators/comparative.md.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any, cast
 
@@ -169,7 +169,7 @@ class Comparative(TrainedEvaluator, PairJudge):
     @cached_property
     def references(self) -> tuple[Record, ...]:
         """The common machine-written texts that single texts are measured against, fixed in training."""
-        kept = [_record(row) for row in self.artefact.state["references"]]
+        kept = [Record(**row) for row in self.artefact.state["references"]]
         limit = self.options["n_references"]
         return tuple(kept if limit is None else kept[: int(cast(int, limit))])
 
@@ -365,18 +365,7 @@ def choose_references(train: Dataset, material: Material, n: int, rng: np.random
     distinct = {(record.item, record.text): record for record in pool}
     result = list(distinct.values())
     chosen = np.sort(rng.choice(len(result), min(n, len(result)), replace=False)).tolist()
-    return [_bare(result[place]) for place in chosen]
-
-
-def _bare(record: Record) -> Record:
-    return Record(
-        record.text, context=record.context, source=record.source, item=record.item, system=record.system,
-        step=record.step, group=record.group,
-    )  # fmt: skip
-
-
-def _record(row: Mapping[str, Any]) -> Record:
-    return Record(**{**row, "references": tuple(row["references"]), "context": tuple(row["context"])})
+    return [replace(result[place], references=()) for place in chosen]
 
 
 def _sigmoid(logits: Floats) -> Floats:

@@ -87,11 +87,7 @@ class Samples:
         for item in track(dataset.items):
             for text in item.references:
                 if text.strip():
-                    record = Record(
-                        text, context=item.context, source=item.source, item=item.id, system="reference",
-                        group=item.group,
-                    )  # fmt: skip
-                    real.setdefault((item.id, text), record)
+                    real.setdefault((item.id, text), item.make_record(text, "reference"))
         for record in track(dataset.outputs_with_context()):
             kind = kinds.get(record.system, "machine")
             plain = replace(record, references=())

@@ -20,7 +20,7 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
-from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample
+from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample, count_sets
 from scoring.ml.evaluators.ream.network import ReamNetwork
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
 from scoring.ml.layers.pooling import pool
@@ -67,7 +67,7 @@ class Ream(TrainedEvaluator):
         items = training.find_items(job, aspect)
         sizes = training.parse_sizes(job)
         pairs = sum(len(item.references) + job.integer("foreign") for item in items)
-        sets = sum(_n_sets(len(item.references), sizes, job.integer("combinations")) for item in items)
+        sets = sum(count_sets(1, len(item.references), {*sizes}, job.integer("combinations")) for item in items)
         if not sets:
             message = _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references")
             raise TrainingDataError(job.name, message, sizes=min(sizes), asked=job.text("sizes"))
@@ -172,7 +172,7 @@ class Ream(TrainedEvaluator):
             own = [text for text in item.references if text.strip()]
             if start == "one" and own:
                 own = [own[int(rng.integers(len(own)))]]
-            query = Record("", context=item.context, source=item.source, item=item.id)
+            query = item.make_record()
 
             def read(ahead: Sequence[str], query: Record = query) -> None:
                 self.pair_encoder.vectors([replace(query, text=text) for text in ahead])
@@ -426,12 +426,6 @@ def _on_cpu(network: ReamNetwork) -> ReamNetwork:
 def _metric(name: str, device: str, lang: str) -> PairEvaluator:
     # BLEU splits Chinese into characters; otherwise whole sentences would be single tokens.
     return build_pairwise(name, {"device": device, **({"lang": lang} if lang else {})})
-
-
-def _n_sets(n: int, sizes: Sequence[int], per_size: int) -> int:
-    from scoring.ml.evaluators.ream.gold import count_sets
-
-    return count_sets(1, n, sorted(set(sizes)), per_size)
 
 
 def _item_rng(seed: int, item: str) -> np.random.Generator:

@@ -6,7 +6,7 @@ Explained in docs/explanation/evaluators/ream.md#reliability.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple, TypeAlias
@@ -73,7 +73,7 @@ def draw_sets(n: int, sizes: Sequence[int], per_size: int, rng: np.random.Genera
     return result
 
 
-def count_sets(queries: int, references: int, sizes: Sequence[int], per_size: int) -> int:
+def count_sets(queries: int, references: int, sizes: Collection[int], per_size: int) -> int:
     """Return the number of sets that `draw_sets` gives over all `queries`, each with this number of `references`:
     `per_size` for each of the `sizes`. It reproduces the paper's counts.
 

@@ -68,7 +68,7 @@ class Instances:
     @classmethod
     def of(cls, labelled: LabelledOutputs) -> Instances:
         """Every rated output with each of its references."""
-        pairs, _ = pairs_with_references(labelled)
+        pairs = pairs_with_references(labelled)
         return cls(labelled, np.array([row for row, _ in pairs], dtype=np.int64), tuple(ref for _, ref in pairs))
 
 
@@ -220,8 +220,8 @@ class _Trainer:
         self.job, self.train_part, self.dev = job, train, dev
         self.tokenizer = job.tokenizer()
         self.tokenizer.tick = job.report_rows
-        self.encodings = _encode(job, train, self.tokenizer)
-        self.dev_encodings = _encode(job, dev, self.tokenizer)
+        self.encodings = _read(job, train, self.tokenizer).encodings
+        self.dev_encodings = _read(job, dev, self.tokenizer).encodings
         # From here on progress counts steps.
         self.tokenizer.tick = None
         self.seconds, self.steps = 0.0, 0
@@ -275,7 +275,7 @@ class _Trainer:
         places = range(len(self.aspects)) if places is None else places
         device = next(network.parameters()).device
         engine = Engine(device=str(device), pad_id=self.tokenizer.pad_id)
-        encodings = self.dev_encodings if part is self.dev else _encode(self.job, part, self.tokenizer)
+        encodings = self.dev_encodings if part is self.dev else _read(self.job, part, self.tokenizer).encodings
         if self.job.text("split") == "row":
             rows, owners = part.outputs, np.arange(len(part.outputs))
         else:
@@ -417,11 +417,6 @@ def _aspects(job: FitJob) -> tuple[str, ...]:
         text = _("there are no ratings of %(unknown)s; there are: %(there)s")
         raise TrainingDataError(job.name, text, unknown=", ".join(unknown) or "that aspect", there=", ".join(there))
     return asked
-
-
-def _encode(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> Encodings:
-    """The tokenised pairs."""
-    return _read(job, part, tokenizer).encodings
 
 
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> TokenizedTexts:

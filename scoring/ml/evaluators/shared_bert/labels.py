@@ -6,7 +6,6 @@ Explained in docs/explanation/evaluators/shared-bert.md#labels.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -146,14 +145,9 @@ def _in_halves(dataset: Dataset, aspect: str) -> bool:
     return all(float(2 * row.value).is_integer() for row in dataset.ratings if row.aspect == aspect)
 
 
-def pairs_with_references(labelled: LabelledOutputs) -> tuple[list[tuple[int, str]], list[int]]:
-    """Return the instances of `labelled` outputs as the paper counts them: (row of the output, reference), and their
-    number per output."""
-    pairs = [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]
-    counts: dict[int, int] = defaultdict(int)
-    for row, _ in pairs:
-        counts[row] += 1
-    return pairs, [counts[row] for row in range(len(labelled.records))]
+def pairs_with_references(labelled: LabelledOutputs) -> list[tuple[int, str]]:
+    """Return the instances of `labelled` outputs as the paper counts them: (row of the output, reference)."""
+    return [(row, ref) for row, record in enumerate(labelled.records) for ref in get_references(record)]
 
 
 def _level(ratings: Sequence[float], rule: Rule) -> float:

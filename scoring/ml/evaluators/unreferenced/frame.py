@@ -15,7 +15,7 @@ import torch
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import Dtype, resolve_device
+from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import (
     context_turns,
     flatten,
@@ -30,7 +30,6 @@ from scoring.ml.evaluators.unreferenced.samples import TextTable
 from scoring.ml.evaluators.unreferenced.tools import get_tools
 from scoring.ml.evaluators.unreferenced.training import Epochs, missing_kinds, network_sizes, prepare_texts
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder, pad_contexts
-from scoring.ml.layers.pooling import Pooling
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.frame import TrainingResult, make_artefact, make_loop_settings
@@ -106,14 +105,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
     @cached_property
     def utterances(self) -> UtteranceEncoder:
         """The frozen encoder."""
-        return UtteranceEncoder(
-            self.source,
-            pooling=cast(Pooling, self.settings.get("pooling", "mean")),
-            max_length=self.max_length,
-            dtype=cast(Dtype, self.options["dtype"]),
-            device=str(self.options["device"]),
-            batch_tokens=self.batch_tokens,
-        )
+        return UtteranceEncoder.for_scoring(self)
 
     @property
     def judge(self) -> UnreferencedNetwork:

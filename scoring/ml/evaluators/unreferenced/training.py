@@ -33,7 +33,6 @@ from scoring.ml.evaluators.unreferenced.samples import (
 )
 from scoring.ml.evaluators.unreferenced.tools import Tools, make_texts
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder, pad_contexts
-from scoring.ml.layers.pooling import Pooling
 from scoring.ml.network import Network
 from scoring.ml.training.job import FitJob, TrainingProgress
 
@@ -116,12 +115,7 @@ def _make_store(
     network: type[UnreferencedNetwork], job: FitJob, table: TextTable, parts: Sequence[Samples]
 ) -> tuple[Store, list[Samples]]:
     """The texts as vectors or tokens, and the samples with rows among them."""
-    encoder = UtteranceEncoder(
-        job.encoder,
-        pooling=cast(Pooling, job.options.get("pooling", "mean")),
-        max_length=job.optional_integer("max_length"),
-        device=job.text("train_device"),
-    )
+    encoder = UtteranceEncoder.for_training(job)
     device = resolve_device(job.text("train_device"))
     encodings = _tokenized(encoder, table, job)
     result = list(parts)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,11 @@ from scoring.ml.encoders.frozen import VectorEncoder
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encodings import Encodings, Ints, TokenizedTexts, ragged_places
 from scoring.ml.layers.pooling import Pooling
+from scoring.ml.options import encoder_arguments
+
+if TYPE_CHECKING:
+    from scoring.ml.trained import TrainedEvaluator
+    from scoring.ml.training.job import FitJob
 
 Tick: TypeAlias = Callable[[int, int], object]
 
@@ -23,6 +28,19 @@ class UtteranceEncoder(VectorEncoder):
     def __init__(self, source: EncoderSource, *, pooling: Pooling = "mean", **how: Any) -> None:
         super().__init__(source, **how)
         self.pooling = pooling
+
+    @classmethod
+    def for_training(cls, job: FitJob) -> UtteranceEncoder:
+        """The encoder of a training; evaluators that read tokens have no option `pooling`."""
+        pooling, device = cast(Pooling, job.options.get("pooling", "mean")), job.text("train_device")
+        return cls(job.encoder, pooling=pooling, max_length=job.optional_integer("max_length"), device=device)
+
+    @classmethod
+    def for_scoring(cls, evaluator: TrainedEvaluator) -> UtteranceEncoder:
+        """The same encoder with the options of scoring."""
+        pooling = cast(Pooling, evaluator.settings.get("pooling", "mean"))
+        how = encoder_arguments(evaluator.options)
+        return cls(evaluator.source, pooling=pooling, max_length=evaluator.max_length, **how)
 
     @property
     def kept_as(self) -> str:
