@@ -13,7 +13,7 @@ from django.apps import apps
 from evalapp.common.models import Run
 from evalapp.versions import signed
 from scoring.boards.systems.query import SystemsQuery
-from scoring.ml.training.claim import MARK, claim_folder
+from scoring.ml.training.fit import MARK, claim_folder
 from scoring.models import Evaluator, Leaderboard, ScoreSet, Snapshot
 from scoring.selectors.snapshots import compare_tables
 from scoring.services.leaderboards import get_leaderboard

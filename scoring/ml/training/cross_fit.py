@@ -14,8 +14,7 @@ from scoring.ml.cross_fitted import CrossFitted, join_folds
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.registry import get_entry
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.claim import claim_folder
-from scoring.ml.training.fit import make_job, run_job
+from scoring.ml.training.fit import claim_folder, make_job, run_job
 from scoring.ml.training.job import Report, TrainingProgress, ignore_progress
 from scoring.ml.types import Dataset, check_dataset
 

@@ -54,7 +54,7 @@ BERT_NLI = replace(
     name="bert-nli",
     summary="Whether a reply follows its dialogue: one frozen vector of the whole context, no reference.",
     citation="Sinha et al. 2020, Learning an Unreferenced Metric for Online Dialogue Evaluation (DistilBERT-NLI)",
-    implementation=f"{_PLACE}.bert_nli:BertNli",
+    implementation=f"{_PLACE}.rivals:BertNli",
     train_options=(*COMMON, *VECTORS, DIFFERENCE, *CLASSIFIER),
     profile_defaults={PAPER: {**RELEASED, "pooling": "cls", "batch_size": 64}},
 )
@@ -63,7 +63,7 @@ INFERSENT = replace(
     name="infersent",
     summary="Whether a reply follows its dialogue: learned recurrent encoders of context and reply, no reference.",
     citation="Conneau et al. 2017, Supervised Learning of Universal Sentence Representations; as in Sinha et al. 2020",
-    implementation=f"{_PLACE}.infersent:InferSent",
+    implementation=f"{_PLACE}.rivals:InferSent",
     train_options=(*COMMON, *READER, DIFFERENCE, *CLASSIFIER),
     profile_defaults={
         RECOMMENDED: {"max_length": 64},

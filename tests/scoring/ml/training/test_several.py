@@ -22,8 +22,7 @@ import torch
 from scoring.ml import InvalidOption, ScoringError, TrainingProgress, catalogue, cross_fit, plan
 from scoring.ml.errors import ProcessDied, TrainingDiverged
 from scoring.ml.training import several
-from scoring.ml.training.claim import MARK, claim_folder
-from scoring.ml.training.fit import run_job
+from scoring.ml.training.fit import MARK, claim_folder, run_job
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.several import SHARED, train_together
 from scoring.ml.training.store import write_json

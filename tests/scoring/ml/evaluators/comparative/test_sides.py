@@ -11,8 +11,7 @@ from scoring.ml.encoders.source import find_encoder
 from scoring.ml.engine import collate
 from scoring.ml.errors import EncoderError
 from scoring.ml.evaluators.comparative.inputs import PairReader
-from scoring.ml.evaluators.comparative.network import ComparativeNetwork
-from scoring.ml.evaluators.comparative.sides import number_sides, pool_sides, side_vectors
+from scoring.ml.evaluators.comparative.network import ComparativeNetwork, number_sides, pool_sides, side_vectors
 from scoring.ml.training.batches import as_inputs
 from scoring.ml.types import Record
 from tests.scoring.ml.tiny import FAMILIES

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml.evaluators.unreferenced.bert_nli import BertNliNetwork
-from scoring.ml.evaluators.unreferenced.infersent import InferSentNetwork
 from scoring.ml.evaluators.unreferenced.losses import hinge_loss, nce_loss
 from scoring.ml.evaluators.unreferenced.maude import MaudeNetwork
 from scoring.ml.evaluators.unreferenced.network import Examples, Tokens, compared
+from scoring.ml.evaluators.unreferenced.rivals import BertNliNetwork, InferSentNetwork
 from scoring.ml.evaluators.unreferenced.ruber import RuberNetwork, blend, unit_range
 
 SIZES: dict[str, Any] = {
