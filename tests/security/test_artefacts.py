@@ -139,5 +139,5 @@ def test_product_code_loads_no_pickles_and_executes_no_text():
                     wrong.append(f"{path.name}:{node.lineno}: {called}")
     handed_over = [place for place in wrong if place.startswith("process.py:") and place.endswith(": pickle.loads")]
     assert len(handed_over) == 1
-    assert "pickle.loads(_read(" in (root / "scoring/ml/training/process.py").read_text(encoding="utf-8")
+    assert "pickle.loads(owner.recv_bytes(" in (root / "scoring/ml/training/process.py").read_text(encoding="utf-8")
     assert [place for place in wrong if place not in handed_over] == []

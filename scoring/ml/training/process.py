@@ -1,13 +1,14 @@
 """A process that shares a training with others: `python -m scoring.ml.training.process MEETING`, started by
 `several.py`.
 
-Standard input: the job (its length in 8 bytes, then a pickle), then a byte for every report that was received. Standard
-output: lines of JSON; all other output goes to standard error. When standard input ends, the parent has ended, and this
-process ends as well.
+Standard input: the job as a pickle, then an empty message for every report that was received. Standard output: messages
+in JSON; all other output goes to standard error. When standard input ends, the parent has ended, and this process ends
+as well.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pickle
@@ -16,22 +17,22 @@ import threading
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scoring.ml.training.job import FitJob, Report
 
-LENGTH_BYTES = 8
 Say = Callable[[dict[str, Any]], None]
 
 
 def main() -> int:
     """Train and report progress. 1 if it failed."""
-    say = _channel()
-    job: FitJob = pickle.loads(_read(int.from_bytes(_read(LENGTH_BYTES), "big")))
+    owner, say = open_channel()
+    job: FitJob = pickle.loads(owner.recv_bytes())
     taken = threading.Semaphore(0)
-    threading.Thread(target=_listen, args=(taken,), daemon=True, name="owner").start()
+    threading.Thread(target=listen, args=(owner, taken), daemon=True, name="owner").start()
     from scoring.ml.errors import ScoringError
 
     try:
@@ -78,30 +79,19 @@ def _teller(say: Say, taken: threading.Semaphore) -> Report:
     return report
 
 
-def _channel() -> Say:
-    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+def open_channel() -> tuple[Connection, Say]:
+    """Standard input, and a function that writes a message to standard output; prints go to standard error."""
+    owner, channel = Connection(os.dup(0), writable=False), Connection(os.dup(1), readable=False)
     os.dup2(2, 1)
-
-    def say(message: dict[str, Any]) -> None:
-        channel.write(json.dumps(message) + "\n")
-        channel.flush()
-
-    return say
+    return owner, lambda message: channel.send_bytes(json.dumps(message).encode())
 
 
-def _read(n: int) -> bytes:
-    result = b""
-    while len(result) < n:
-        part = os.read(0, n - len(result))
-        if not part:
-            os._exit(1)
-        result += part
-    return result
-
-
-def _listen(taken: threading.Semaphore) -> None:
-    while os.read(0, 1):
-        taken.release()
+def listen(owner: Connection, taken: threading.Semaphore) -> None:
+    """Count received reports until the parent has ended, then end this process."""
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            owner.recv_bytes()
+            taken.release()
     # Ending within a step is safe: checkpoints are complete or absent.
     os._exit(1)
 

@@ -6,21 +6,20 @@ import contextlib
 import json
 import os
 import pickle
-import selectors
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import IO, Any
 
 from scoring.ml.errors import ProcessDied, ScoringError
 from scoring.ml.training.job import FitJob, TrainingProgress, ignore_progress
-from scoring.ml.training.process import LENGTH_BYTES
 from scoring.ml.training.store import write_json
 from scoring.ml.training.threads import share_threads
 
@@ -40,24 +39,14 @@ class _Process:
     popen: subprocess.Popen[bytes]
     #: Its output, in an unnamed file that disappears with the last process that has it open.
     printed: IO[bytes]
-    #: The last message, as long as its line is incomplete.
-    open_line: bytes = b""
+    #: Its standard input and output.
+    stdin: Connection
+    stdout: Connection
 
     def send(self, content: bytes) -> None:
         """Write to the process; a dead process is detected when its output ends."""
-        assert self.popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self.popen.stdin.write(content)
-            self.popen.stdin.flush()
-
-    def heard(self) -> list[dict[str, Any]] | None:
-        """The next messages; None once the output has ended."""
-        assert self.popen.stdout is not None
-        result = os.read(self.popen.stdout.fileno(), 1 << 16)
-        if not result:
-            return None
-        *lines, self.open_line = (self.open_line + result).split(b"\n")
-        return [json.loads(line) for line in lines]
+            self.stdin.send_bytes(content)
 
     def last_lines(self) -> str:
         """The last lines of its output."""
@@ -88,7 +77,7 @@ def train_together(job: FitJob) -> None:
         for number in range(job.processes):
             processes.append(_start(job, number, meeting))
         for process in processes:
-            process.send(len(handover).to_bytes(LENGTH_BYTES, "big") + handover)
+            process.send(handover)
         _follow(job, processes)
     finally:
         _end(processes)
@@ -107,7 +96,12 @@ def _start(job: FitJob, number: int, meeting: Path) -> _Process:
         # Ctrl-C reaches only this process, which ends the others.
         start_new_session=True,
     )
-    return _Process(number, popen, printed)
+    assert popen.stdin is not None
+    assert popen.stdout is not None
+    with popen.stdin, popen.stdout:
+        stdin = Connection(os.dup(popen.stdin.fileno()), readable=False)
+        stdout = Connection(os.dup(popen.stdout.fileno()), writable=False)
+    return _Process(number, popen, printed, stdin, stdout)
 
 
 def _environment(number: int, processes: int, threads: int) -> dict[str, str]:
@@ -132,29 +126,23 @@ def _among_themselves() -> dict[str, str]:
 
 def _follow(job: FitJob, processes: Sequence[_Process]) -> None:
     """Receive messages until all processes have ended."""
-    with selectors.DefaultSelector() as selector:
-        for process in processes:
-            assert process.popen.stdout is not None
-            selector.register(process.popen.stdout, selectors.EVENT_READ, process)
-        while selector.get_map():
-            for key, _ in selector.select():
-                process = key.data
-                messages = process.heard()
-                if messages is None:
-                    selector.unregister(key.fileobj)
-                    if process.popen.wait():
-                        raise _died(job, processes, process)
-                for message in messages or ():
-                    _take(job, processes, process, message)
-
-
-def _take(job: FitJob, processes: Sequence[_Process], process: _Process, message: Mapping[str, Any]) -> None:
-    if "refused" in message:
-        raise ScoringError(message["refused"])
-    if "failed" in message:
-        raise _died(job, processes, process)
-    job.report(TrainingProgress(**message["progress"]))
-    process.send(b"\n")
+    running: dict[Any, _Process] = {process.stdout: process for process in processes}
+    while running:
+        for stdout in wait(list(running)):
+            process = running[stdout]
+            try:
+                message = json.loads(process.stdout.recv_bytes())
+            except (EOFError, OSError):
+                del running[stdout]
+                if process.popen.wait():
+                    raise _died(job, processes, process) from None
+                continue
+            if "refused" in message:
+                raise ScoringError(message["refused"])
+            if "failed" in message:
+                raise _died(job, processes, process)
+            job.report(TrainingProgress(**message["progress"]))
+            process.send(b"")
 
 
 def _died(job: FitJob, processes: Sequence[_Process], process: _Process) -> ProcessDied:
@@ -189,7 +177,5 @@ def _end(processes: Sequence[_Process]) -> None:
     for process in processes:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.popen.wait(_END_SECONDS)
-        for file in (process.popen.stdin, process.popen.stdout, process.printed):
-            if file is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    file.close()
+        for file in (process.stdin, process.stdout, process.printed):
+            file.close()

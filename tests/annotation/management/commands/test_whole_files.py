@@ -127,7 +127,6 @@ IN_PLACE = {
     "scoring/ml/text/word_ngrams.py": "into the draft of an artefact",
     "scoring/ml/cross_fitted.py": "into the draft of an artefact",
     "scoring/ml/evaluators/unreferenced/tools.py": "a log of texts in the folder of a training, cut to whole lines",
-    "scoring/ml/training/process.py": "the channel to the parent",
     "scoring/ml/artefact.py": "into the draft of an artefact",
     "scoring/pipelines/train.py": "a mark that is written again",
 }

@@ -6,14 +6,15 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
 import time
 
-from scoring.ml.training.process import LENGTH_BYTES, _channel, _listen, _read
+from scoring.ml.training.process import listen, open_channel
 
 
 def main() -> int:
-    say = _channel()
-    job = pickle.loads(_read(int.from_bytes(_read(LENGTH_BYTES), "big")))
+    owner, say = open_channel()
+    job = pickle.loads(owner.recv_bytes())
     rank = int(os.environ["RANK"])
     if job.profile == "silent" and rank == 1:
         return 7
@@ -27,7 +28,7 @@ def main() -> int:
         print(*(os.environ[name] for name in ("LOCAL_RANK", "WORLD_SIZE", "OMP_NUM_THREADS")), file=sys.stderr)
         return 0
     (job.folder / f"pid-{rank}").write_text(str(os.getpid()))
-    _listen(None)  # type: ignore[arg-type]
+    listen(owner, threading.Semaphore())
     return 0
 
 
