@@ -221,7 +221,7 @@ def selection_report(
     rows_by_kind = {kind: rows for kind, rows in tables.items() if rows}
     return SelectionReport(
         aspect,
-        tuple(_row(name, kind, found) for (name, kind), found in picks.items()),
+        tuple(_row(name, kind, own) for (name, kind), own in picks.items()),
         {kind: float(np.mean([max(row) for row in rows])) for kind, rows in rows_by_kind.items()},
         {kind: float(np.mean([np.mean(row) for row in rows])) for kind, rows in rows_by_kind.items()},
         {kind: float(sum(row.count(max(row)) / len(row) for row in rows)) for kind, rows in rows_by_kind.items()},

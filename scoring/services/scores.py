@@ -120,14 +120,14 @@ def _check_references(project: Project, against: ReferenceSet) -> None:
     raise BadInput.for_field("references", text)
 
 
-def _check_slug(found: Evaluator | None, name: str) -> None:
+def _check_slug(row: Evaluator | None, name: str) -> None:
     """Refuse if the slug already belongs to another evaluator, such as a trained one with that name."""
-    if found is not None and found.name != name:
+    if row is not None and row.name != name:
         text = _(
             "The name %(slug)s, which %(name)s would get with these options, belongs to a %(kind)s %(other)s. Delete "
             "that evaluator, or choose other options."
         )
-        raise Conflict(text % {"slug": found.slug, "name": name, "kind": found.kind, "other": found.name})
+        raise Conflict(text % {"slug": row.slug, "name": name, "kind": row.kind, "other": row.name})
 
 
 def _applicable(project: Project, name: str) -> Entry:
@@ -224,10 +224,10 @@ def _open_evaluator(project: Project, name: str, options: Mapping[str, Any]) -> 
     slug = make_slug(name, options, get_default_options(entry, project))
     defaults = {"name": name, "kind": entry.kind, "options": dict(options)}
     while True:
-        found, _created = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
-        _check_slug(found, name)
-        if Evaluator.objects.select_for_update().filter(pk=found.pk).values_list("pk").first() is not None:
-            return found
+        row, _created = Evaluator.objects.get_or_create(project=project, slug=slug, defaults=defaults)
+        _check_slug(row, name)
+        if Evaluator.objects.select_for_update().filter(pk=row.pk).values_list("pk").first() is not None:
+            return row
 
 
 def take_score_sets(*, score_sets: Sequence[ScoreSet], run: Run) -> Run | None:

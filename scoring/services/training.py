@@ -158,7 +158,7 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
     with wrong.gathering():
         check_choice(project, choice)
     missing = missing_for(entry, find_training_data(project))
-    if missing and not wrong.found:
+    if missing and not wrong.errors:
         text = _("%(name)s cannot be trained on %(project)s.") % {"name": entry.name, "project": project.slug}
         raise BadInput(" ".join([text, *missing]))
     with wrong.gathering():
@@ -180,7 +180,7 @@ class _Errors:
     """Collects the errors of a request, to report all at once."""
 
     def __init__(self) -> None:
-        self.found: list[EvalappError] = []
+        self.errors: list[EvalappError] = []
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
@@ -189,15 +189,15 @@ class _Errors:
         except EvalappError as error:
             if not error.faults:
                 raise
-            self.found.append(error)
+            self.errors.append(error)
 
     def tell(self) -> None:
         """Raise the collected errors, if any."""
-        if len(self.found) == 1:
-            raise self.found[0]
-        if self.found:
-            faults = [fault for error in self.found for fault in error.faults]
-            raise BadInput(" ".join(error.detail for error in self.found), faults=faults)
+        if len(self.errors) == 1:
+            raise self.errors[0]
+        if self.errors:
+            faults = [fault for error in self.errors for fault in error.faults]
+            raise BadInput(" ".join(error.detail for error in self.errors), faults=faults)
 
 
 def _check_aspects(

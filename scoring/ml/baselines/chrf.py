@@ -104,9 +104,9 @@ class Chrf(PairEvaluator):
             words = sequence_table([split_punctuation(text) for text in texts])
             sources.append((words, self.option_int("word_order")))
         streams = [pair_matches(table, rows, order) for table, order in sources]
-        for (hyps, refs), *found in zip(rows, *streams, strict=True):
+        for (hyps, refs), *matches in zip(rows, *streams, strict=True):
             yield (
-                np.concatenate(found),
+                np.concatenate(matches),
                 np.concatenate([totals(table.lengths[hyps], order) for table, order in sources]),
                 np.concatenate([totals(table.lengths[refs], order) for table, order in sources]),
             )

@@ -173,11 +173,11 @@ class MoverScore(EncoderPairEvaluator):
         masses = weights[ids[kept]]
         if not masses.any():
             masses = np.ones(len(kept))
-        found = vectors.vectors[start + kept].double().cpu().numpy()
-        found /= np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-12)
-        masses, found = _n_grams(masses, found, self.option_int("n_gram"))
+        rows = vectors.vectors[start + kept].double().cpu().numpy()
+        rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        masses, rows = _n_grams(masses, rows, self.option_int("n_gram"))
         present = masses > 0
-        return Bag(masses[present] / masses.sum(), found[present])
+        return Bag(masses[present] / masses.sum(), rows[present])
 
     @cached_property
     def _names(self) -> list[str]:

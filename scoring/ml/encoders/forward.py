@@ -305,9 +305,9 @@ def _is_plain(layer: _Layer, hidden: Tensor) -> bool:
     return hidden.dtype == torch.float32 and all(type(part) is torch.nn.Linear for part in parts)
 
 
-def _attended(layer: _Layer, found: Tensor, hidden: Tensor) -> Tensor:
+def _attended(layer: _Layer, context: Tensor, hidden: Tensor) -> Tensor:
     """The output of the attention, with residual and norm."""
-    attended = layer.out(found)
+    attended = layer.out(context)
     attended += hidden
     return cast("Tensor", layer.attention_norm(attended))
 

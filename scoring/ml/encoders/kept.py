@@ -103,7 +103,7 @@ def _save_keys(path: Path, keys: Sequence[bytes], known: npt.NDArray[np.bool_]) 
     np.save(path, table)
 
 
-def _take_over(found: Floats, keys: Sequence[bytes], states: Sequence[Path], own: Path) -> npt.NDArray[np.bool_]:
+def _take_over(vectors: Floats, keys: Sequence[bytes], states: Sequence[Path], own: Path) -> npt.NDArray[np.bool_]:
     """Copy vectors from finished files; returns which ones."""
     known = np.zeros(len(keys), dtype=np.bool_)
     for state in states:
@@ -114,6 +114,6 @@ def _take_over(found: Floats, keys: Sequence[bytes], states: Sequence[Path], own
         rows = [(row, place[key]) for row, key in enumerate(keys) if not known[row] and key in place]
         if rows:
             here, there = np.array(rows).T
-            found[here] = np.load(path, mmap_mode="r")[there]
+            vectors[here] = np.load(path, mmap_mode="r")[there]
             known[here] = True
     return known

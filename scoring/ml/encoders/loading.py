@@ -137,7 +137,7 @@ def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTr
     import transformers
 
     with without_progress_bar(), foreign_files(name, f"{folder} cannot be loaded", _AGAIN):
-        model, found = getattr(transformers, kind).from_pretrained(
+        model, info = getattr(transformers, kind).from_pretrained(
             str(folder),
             local_files_only=True,
             trust_remote_code=False,
@@ -146,11 +146,11 @@ def read_model(name: str, folder: Path, kind: AutoKind, **options: Any) -> PreTr
             ignore_mismatched_sizes=True,  # refused below, by name
             **options,
         )
-    missing = sorted(key for key in found["missing_keys"] if not (kind == "AutoModel" and key.startswith(_UNUSED)))
+    missing = sorted(key for key in info["missing_keys"] if not (kind == "AutoModel" and key.startswith(_UNUSED)))
     if missing:
         message = f"{folder} lacks {_some(missing)} of the weights of a {type(model).__name__}: {_AGAIN}"
         raise EncoderError(name, message)
-    other = sorted(f"{key} {_size(there)} for {_size(wanted)}" for key, there, wanted in found["mismatched_keys"])
+    other = sorted(f"{key} {_size(there)} for {_size(wanted)}" for key, there, wanted in info["mismatched_keys"])
     if other:
         message = f"{folder} holds weights of other sizes than its config.json says, {_some(other)}: {_AGAIN}"
         raise EncoderError(name, message)

@@ -73,7 +73,7 @@ class UnknownTokens:
     def describe(self, texts: Iterable[str], noun: str = "texts") -> str:
         """A sentence (without full stop) that counts the distinct texts with unknown words; "" if there are none."""
         known = self.look(text for text in texts if text.strip())
-        n = sum(found != Coverage.ALL for found in known.values())
+        n = sum(coverage != Coverage.ALL for coverage in known.values())
         if not n:
             return ""
         return (

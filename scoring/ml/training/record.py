@@ -183,11 +183,11 @@ def correlate_with_people(
     aspect. `progress(done, total)` counts scored records; an exception it raises ends the work.
     """
     rated = {aspect: collect_rated_outputs(dataset, aspect) for aspect in aspects}
-    rated = {aspect: found for aspect, found in rated.items() if len(found.records) >= 3}
+    rated = {aspect: outputs for aspect, outputs in rated.items() if len(outputs.records) >= 3}
     if not rated:
         return ()
     scores = [
-        score_by_aspect(evaluator, {a: found.records for a, found in rated.items()}, progress)
+        score_by_aspect(evaluator, {a: outputs.records for a, outputs in rated.items()}, progress)
         for evaluator in evaluators
     ]
     rows: list[Row] = []
@@ -197,7 +197,7 @@ def correlate_with_people(
         system = np.array([record.system for record in judged.records], dtype=object)
         cluster = np.array(record_groups(judged.records), dtype=object)
         for evaluator, values in zip(evaluators, scores, strict=True):
-            found = correlate(
+            correlations = correlate(
                 values[aspect],
                 human,
                 item,
@@ -205,9 +205,9 @@ def correlate_with_people(
                 bootstrap=Bootstrap(cluster=cluster, seed=seed),
                 settings=CorrelationSettings(level="segment"),
             )
-            row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect, "n_groups": found.n_clusters}
+            row: dict[str, Any] = {"evaluator": evaluator.name, "aspect": aspect, "n_groups": correlations.n_clusters}
             for kind in COEFFICIENTS:
-                row[kind] = found[kind].as_dict()
+                row[kind] = correlations[kind].as_dict()
             rows.append(row)
     return tuple(rows)
 

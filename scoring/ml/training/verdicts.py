@@ -123,7 +123,7 @@ def compare_with_people(
     score per aspect. `progress(done, total)` counts records or pairs; an exception it raises ends the work.
     """
     pairs = {aspect: collect_pairs(dataset, aspect) for aspect in aspects}
-    pairs = {aspect: found for aspect, found in pairs.items() if found.texts}
+    pairs = {aspect: judged for aspect, judged in pairs.items() if judged.texts}
     if not pairs:
         return ()
     of_evaluator = [
@@ -133,8 +133,8 @@ def compare_with_people(
         for evaluator in evaluators
     ]
     return tuple(
-        {"evaluator": evaluator.name, "aspect": aspect, **_figures(found, *said[aspect], seed)}
-        for aspect, found in pairs.items()
+        {"evaluator": evaluator.name, "aspect": aspect, **_figures(judged, *said[aspect], seed)}
+        for aspect, judged in pairs.items()
         for evaluator, said in zip(evaluators, of_evaluator, strict=True)
     )
 
@@ -143,11 +143,11 @@ def _own_verdicts(
     evaluator: GivesVerdicts, pairs: Mapping[str, JudgedPairs], seed: int, progress: Progress | None
 ) -> dict[str, tuple[Floats, Ints | None]]:
     """The preference for the first text of each aspect's pairs, and the verdicts."""
-    distinct = dict.fromkeys(pair for found in pairs.values() for pair in found.texts)
+    distinct = dict.fromkeys(pair for judged in pairs.values() for pair in judged.texts)
     place = {pair: number for number, pair in enumerate(distinct)}
-    found = evaluator.judge_from_either_side([a for a, _ in place], [b for _, b in place], seed, progress)
-    lean = margins(found.probabilities[:, 2], found.probabilities[:, 0])
-    signs = np.asarray(found.signs, dtype=np.int64)
+    verdicts = evaluator.judge_from_either_side([a for a, _ in place], [b for _, b in place], seed, progress)
+    lean = margins(verdicts.probabilities[:, 2], verdicts.probabilities[:, 0])
+    signs = np.asarray(verdicts.signs, dtype=np.int64)
     rows = {aspect: [place[pair] for pair in own.texts] for aspect, own in pairs.items()}
     return {aspect: (lean[own], signs[own]) for aspect, own in rows.items()}
 
@@ -157,14 +157,14 @@ def _differences(
 ) -> dict[str, tuple[Floats, Ints | None]]:
     """The first text's score minus the second's, for each aspect's pairs."""
     records = {
-        aspect: list(dict.fromkeys(record for pair in found.texts for record in pair))
-        for aspect, found in pairs.items()
+        aspect: list(dict.fromkeys(record for pair in judged.texts for record in pair))
+        for aspect, judged in pairs.items()
     }
     scores = score_by_aspect(evaluator, records, progress)
     differences: dict[str, tuple[Floats, Ints | None]] = {}
-    for aspect, found in pairs.items():
+    for aspect, judged in pairs.items():
         place = {record: number for number, record in enumerate(records[aspect])}
-        sides = np.array([(place[a], place[b]) for a, b in found.texts])
+        sides = np.array([(place[a], place[b]) for a, b in judged.texts])
         differences[aspect] = (margins(scores[aspect][sides[:, 0]], scores[aspect][sides[:, 1]]), None)
     return differences
 
@@ -194,9 +194,9 @@ def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) 
     }
 
 
-def _by_threshold(found: VerdictAgreement) -> tuple[Estimate, str]:
+def _by_threshold(agreement: VerdictAgreement) -> tuple[Estimate, str]:
     """The cross-validated share, or the fitted one if there are too few groups."""
-    validated = found.calibration.cross_validated
+    validated = agreement.calibration.cross_validated
     if validated is not None and validated.is_defined:
         return validated, VALIDATED
-    return found.calibration.accuracy, FITTED
+    return agreement.calibration.accuracy, FITTED

@@ -135,10 +135,10 @@ class Adversarial(TrainedEvaluator):
         reader = PairReader(self.source, inputs=str(self.settings["inputs"]), max_length=self.max_length)
         engine = self.make_engine(reader.pad_id)
         network = self.network
-        found, truncated = engine.score(
+        probabilities, truncated = engine.score(
             records, reader.singles, lambda batch: _probability(network, batch), progress=progress
         )
-        return Partial(found.double().numpy(), truncated)
+        return Partial(probabilities.double().numpy(), truncated)
 
 
 def _material(job: FitJob) -> Material:
@@ -209,10 +209,10 @@ def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) 
     }
 
 
-def _notes(found: Mapping[str, float]) -> tuple[str, ...]:
+def _notes(metrics: Mapping[str, float]) -> tuple[str, ...]:
     notes = ["It predicts who wrote a text, not its quality: machines of different strength may all score near 0."]
-    if found.get("balanced_accuracy", 0.0) > 0.99:
+    if metrics.get("balanced_accuracy", 0.0) > 0.99:
         notes.append(_("Held-out texts are classified almost perfectly: scores of machine texts are all close to 0."))
-    if np.isfinite(found.get("auroc", np.nan)) and found["auroc"] < 0.55:
+    if np.isfinite(metrics.get("auroc", np.nan)) and metrics["auroc"] < 0.55:
         notes.append(_("Held-out texts are classified close to chance level: the scores say little."))
     return tuple(notes)

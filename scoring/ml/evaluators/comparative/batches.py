@@ -172,10 +172,10 @@ class HeldOut:
         return float(np.bincount(self.truth).max() / len(self.truth)) if len(self.truth) else 0.0
 
 
-def macro_f1(truth: npt.NDArray[np.int64], found: npt.NDArray[np.int64]) -> float:
-    """Return the mean over the classes in `truth` or `found` (n,) of 2 tp / (2 tp + fp + fn)."""
+def macro_f1(truth: npt.NDArray[np.int64], predicted: npt.NDArray[np.int64]) -> float:
+    """Return the mean over the classes in `truth` or `predicted` (n,) of 2 tp / (2 tp + fp + fn)."""
     scores = []
-    for label in np.union1d(truth, found):
-        hits = int(((truth == label) & (found == label)).sum())
-        scores.append(2 * hits / (int((truth == label).sum()) + int((found == label).sum())))
+    for label in np.union1d(truth, predicted):
+        hits = int(((truth == label) & (predicted == label)).sum())
+        scores.append(2 * hits / (int((truth == label).sum()) + int((predicted == label).sum())))
     return float(np.mean(scores)) if scores else 0.0

@@ -231,10 +231,10 @@ class WeakPairs:
         for system, step in self._texts:
             steps[system].append(step)
         #: Steps of each system that has any.
-        self.steps: dict[str, list[int]] = {system: sorted(found) for system, found in steps.items()}
+        self.steps: dict[str, list[int]] = {system: sorted(own) for system, own in steps.items()}
         self.rungs: dict[str, list[Rung]] = {}
-        for system, found in self.steps.items():
-            rungs = _rungs(system, found, margin, _losses(system, metas.get(system, {})))
+        for system, own in self.steps.items():
+            rungs = _rungs(system, own, margin, _losses(system, metas.get(system, {})))
             if rungs:
                 self.rungs[system] = rungs
         self._systems = sorted(self.rungs)

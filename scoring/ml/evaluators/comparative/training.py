@@ -161,21 +161,21 @@ class Material:
             self.notes.append(text % {"identical": result.identical})
         return aspect, result
 
-    def _few(self, aspect: str, found: HumanPairs) -> str:
+    def _few(self, aspect: str, human: HumanPairs) -> str:
         hint = _("%(n_pairs)s pairs of %(aspect)s that people judged are too few: at least %(least_human_pairs)s") % {
-            "n_pairs": len(found.pairs),
+            "n_pairs": len(human.pairs),
             "aspect": aspect,
             "least_human_pairs": LEAST_HUMAN_PAIRS,
         }
         systems = {output.system for output in self.job.train.outputs}
         if len(systems) < 2 and self.job.text("rating_pairs") == "context":
             hint += ". There is one system, so no two texts share a context: set rating_pairs to rater or all"
-        if found.tied:
-            hint += f". {found.tied} more are ties, which tie=no leaves out"
-        if found.identical:
-            hint += f". {found.identical} more are of identical texts"
-        if found.empty:
-            hint += f". {found.empty} judged outputs are empty and in no pair"
+        if human.tied:
+            hint += f". {human.tied} more are ties, which tie=no leaves out"
+        if human.identical:
+            hint += f". {human.identical} more are of identical texts"
+        if human.empty:
+            hint += f". {human.empty} judged outputs are empty and in no pair"
         return hint
 
     def _all_tied(self, aspect: str, n_pairs: int) -> str:

@@ -136,7 +136,7 @@ class Perception(TrainedEvaluator):
         # Without those all of whose texts are held out.
         systems = texts.systems
         trainer = Trainer(job, texts, dev, kept)
-        network, found = trainer.train_best(choose_penalties(job, learned, held_out), systems)
+        network, result = trainer.train_best(choose_penalties(job, learned, held_out), systems)
         per_system = job.text("models") == "per_system"
         state: dict[str, Any] = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
         if len(trainer.accuracies) > 1:
@@ -147,12 +147,12 @@ class Perception(TrainedEvaluator):
             "A system's score falls as the discriminator improves: compare systems only under the same signature.",
             *whole.omissions,
             *describe_penalty(trainer.accuracies, network),
-            *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(found) else []),
+            *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(result) else []),
         )
         examples = {"texts": len(texts.records), "systems": len(systems)}
         groups, dev_groups = list_groups(learned), list_groups(held_out)
         return make_artefact(
-            job, TrainingResult(network, found, examples, groups, dev_groups, state=state, notes=notes)
+            job, TrainingResult(network, result, examples, groups, dev_groups, state=state, notes=notes)
         )
 
     @property
@@ -298,5 +298,5 @@ def _drops(source: EncoderSource) -> bool:
         return has_dropout(PerceptionNetwork(config).tower(0))
 
 
-def _collapsed(found: FinetuneResult) -> bool:
-    return found.metrics.get("confidence", 0.0) > 0.999
+def _collapsed(result: FinetuneResult) -> bool:
+    return result.metrics.get("confidence", 0.0) > 0.999

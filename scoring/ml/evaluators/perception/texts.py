@@ -54,7 +54,7 @@ def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
 
     References that equal the text are removed, and texts without any other reference are left out.
     """
-    found, same, empty, alone = [], 0, 0, 0
+    records, same, empty, alone = [], 0, 0, 0
     for record in track(dataset.outputs_with_context()):
         references = tuple(text for text in get_references(record) if text.strip() != record.text.strip())
         if not record.text.strip():
@@ -66,8 +66,8 @@ def learnable(dataset: Dataset, track: RowTracker = without_progress) -> Texts:
         if not references:
             same += 1
             continue
-        found.append(replace(record, references=references))
-    return Texts(found, same, n_empty=empty, n_alone=alone)
+        records.append(replace(record, references=references))
+    return Texts(records, same, n_empty=empty, n_alone=alone)
 
 
 def unconditional(dataset: Dataset, track: RowTracker = without_progress) -> Texts:

@@ -71,13 +71,13 @@ class Trainer:
         tried = []
         for penalty in penalties:
             self.chosen = {}
-            network, found = self._train(
+            network, result = self._train(
                 systems, encoded, penalty, " without penalty" if penalty != penalties[-1] else ""
             )
-            self.accuracies[penalty] = _accuracy(found)
-            tried.append((penalty, network, found, self.chosen))
-        _, network, found, self.chosen = max(tried, key=lambda one: _or_least(self.accuracies[one[0]]))
-        return _for_scoring(network, self.job.encoder), replace(found, steps=self.steps, seconds=self.seconds)
+            self.accuracies[penalty] = _accuracy(result)
+            tried.append((penalty, network, result, self.chosen))
+        _, network, result, self.chosen = max(tried, key=lambda one: _or_least(self.accuracies[one[0]]))
+        return _for_scoring(network, self.job.encoder), replace(result, steps=self.steps, seconds=self.seconds)
 
     def _train(
         self, systems: Sequence[str], encoded: Sequence[EncodedTexts], penalty: str, how: str
@@ -88,10 +88,10 @@ class Trainer:
         log: list[dict[str, Any]] = []
         metrics: dict[str, list[float]] = {}
         for tower, system in enumerate(systems):
-            network, found = self._best(f"training {system}{how}", encoded[tower], penalty)
+            network, result = self._best(f"training {system}{how}", encoded[tower], penalty)
             whole.copy_tower(network, tower)
-            log += [{**row, "system": system} for row in found.log]
-            for name, value in found.metrics.items():
+            log += [{**row, "system": system} for row in result.log]
+            for name, value in result.metrics.items():
                 metrics.setdefault(name, []).append(value)
         means = {name: float(np.mean(values)) for name, values in metrics.items()}
         return whole.eval(), FinetuneResult(tuple(log), means, self.steps, self.seconds)
@@ -111,9 +111,9 @@ class Trainer:
             name = phase if len(rates) == 1 else f"{phase} at {rate:g}"
             tried.append((rate, *self._finetune(name, encoded, rate, penalty)))
         # A diverging training has no loss.
-        rate, network, found = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
+        rate, network, result = min(tried, key=lambda one: one[2].metrics.get("loss", math.inf))
         self.chosen[phase] = rate
-        return network, found
+        return network, result
 
     def _finetune(
         self, phase: str, encoded: EncodedTexts, rate: float, penalty: str
@@ -186,10 +186,10 @@ def choose_penalties(job: FitJob, learned: Dataset, held_out: Dataset | None) ->
     return UNCHOSEN if _systems_without_held_out(job, learned, held_out) is not None else ("none", *UNCHOSEN)
 
 
-def _accuracy(found: FinetuneResult) -> float | None:
+def _accuracy(result: FinetuneResult) -> float | None:
     """The accuracy on held-out pairs; None if the training diverged without usable weights."""
-    lost = any(row.get("diverged") and row["kept"] is None for row in found.log)
-    return None if lost else found.metrics.get("accuracy")
+    lost = any(row.get("diverged") and row["kept"] is None for row in result.log)
+    return None if lost else result.metrics.get("accuracy")
 
 
 def _or_least(value: float | None) -> float:

@@ -410,12 +410,12 @@ class _Training:
         return replace(dev, vectors=result)
 
 
-def _figures(found: training.ReliabilityReport) -> dict[str, float]:
+def _figures(report: training.ReliabilityReport) -> dict[str, float]:
     """The metrics of an evaluation during training."""
-    figures = {"mse": found.mse, "constant": found.constant, "r2": found.r2, "spearman": found.spearman}
-    if found.n_undefined:
-        figures |= {f"{name}_zero": value for name, value in found.zero.items()}
-    return figures | {f"accuracy_{kind}": value for kind, value in found.accuracy.items()}
+    figures = {"mse": report.mse, "constant": report.constant, "r2": report.r2, "spearman": report.spearman}
+    if report.n_undefined:
+        figures |= {f"{name}_zero": value for name, value in report.zero.items()}
+    return figures | {f"accuracy_{kind}": value for kind, value in report.accuracy.items()}
 
 
 def _on_cpu(network: ReamNetwork) -> ReamNetwork:

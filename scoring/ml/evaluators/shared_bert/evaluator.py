@@ -144,8 +144,8 @@ class SharedBert(TrainedEvaluator):
         train, dev, test = get_instances(job)
         trainer = _Trainer(job, train, dev)
         betas = trainer.choose_betas()
-        network, found = trainer.train(betas)
-        metrics = dict(found.metrics)
+        network, result = trainer.train(betas)
+        metrics = dict(result.metrics)
         if len(test.outputs):
             metrics |= {f"test_{k}": v for k, v in trainer.evaluate(network, test).items() if np.isfinite(v)}
         labelled = train.labelled
@@ -157,7 +157,7 @@ class SharedBert(TrainedEvaluator):
         }
         learned = TrainingResult(
             network,
-            FinetuneResult(found.log, metrics, trainer.steps, trainer.seconds),
+            FinetuneResult(result.log, metrics, trainer.steps, trainer.seconds),
             examples,
             groups,
             dev_groups,
@@ -247,8 +247,8 @@ class _Trainer:
             for factor in BETA_GRID:
                 beta = min(max(float(share) * factor, 0.01), 0.99)
                 phase = f"beta {self.aspects[place]} {factor:.2f}"
-                _, found = self._finetune((place,), (beta,), phase)
-                scores.append(found.metrics.get("macro_f1", -1.0))
+                _, result = self._finetune((place,), (beta,), phase)
+                scores.append(result.metrics.get("macro_f1", -1.0))
             chosen.append(min(max(float(share) * best_factor(scores), 0.01), 0.99))
         return tuple(chosen)
 
@@ -280,15 +280,15 @@ class _Trainer:
             rows, owners = part.outputs, np.arange(len(part.outputs))
         else:
             rows, owners = np.unique(part.outputs, return_inverse=True)
-        found = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
+        p_good = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
         figures: dict[str, list[float]] = {name: [] for name in means}
         result: dict[str, float] = {}
         for column, place in enumerate(places):
             labels = part.labelled.labels[rows, place]
-            report = classify(labels, found[:, column])
+            report = classify(labels, p_good[:, column])
             known = np.isfinite(labels)
-            p = np.clip(np.where(labels > 0.5, found[:, column], 1 - found[:, column])[known], 1e-6, 1.0)
+            p = np.clip(np.where(labels > 0.5, p_good[:, column], 1 - p_good[:, column])[known], 1e-6, 1.0)
             result[f"loss_{self.aspects[place]}"] = float(-np.log(p).mean()) if known.any() else float("nan")
             for name in ("collapsed", "n", "positives", "majority", "majority_f1"):
                 result[f"{name}_{self.aspects[place]}"] = float(getattr(report, name))
@@ -455,14 +455,14 @@ def _probabilities(network: Network, engine: Engine, encodings: Encodings) -> Fl
     return engine.map(encodings, forward).double().numpy()
 
 
-def _combine(found: Floats, owners: Ints, n: int, how: str) -> Floats:
+def _combine(values: Floats, owners: Ints, n: int, how: str) -> Floats:
     """(n, aspects) from the pairs of each owner: mean or maximum."""
     if how == "max":
-        result = np.full((n, found.shape[1]), -np.inf)
-        np.maximum.at(result, owners, found)
+        result = np.full((n, values.shape[1]), -np.inf)
+        np.maximum.at(result, owners, values)
         return result
-    sums = np.zeros((n, found.shape[1]))
-    np.add.at(sums, owners, found)
+    sums = np.zeros((n, values.shape[1]))
+    np.add.at(sums, owners, values)
     return sums / np.bincount(owners, minlength=n)[:, None]
 
 

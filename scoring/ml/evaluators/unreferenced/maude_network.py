@@ -58,10 +58,10 @@ class MaudeNetwork(UnreferencedNetwork):
             # Padding comes last and never affects a turn.
             return cast(Tensor, self.transition(padded)[0])
         packed = nn.utils.rnn.pack_padded_sequence(padded, lengths.cpu(), batch_first=True, enforce_sorted=False)
-        found, _ = nn.utils.rnn.pad_packed_sequence(
+        outputs, _ = nn.utils.rnn.pad_packed_sequence(
             self.transition(packed)[0], batch_first=True, total_length=places.shape[1]
         )
-        return found
+        return outputs
 
     def _largest(self, states: Tensor, lengths: Tensor) -> Tensor:
         """The largest value of each feature up to each turn, or over all turns of each context."""
@@ -86,9 +86,9 @@ class MaudeNetwork(UnreferencedNetwork):
     def step(self, vector: Tensor, state: State | None, largest: Tensor | None) -> tuple[State, Tensor]:
         """Read one more turn, its vector (width,): the new state and the largest outputs so far (hidden,)."""
         x = self.down(self._cast(vector))[None, None, :]
-        output, found = self.transition(x, state)
+        output, new_state = self.transition(x, state)
         new = output[0, 0]
-        return found, new if largest is None else torch.maximum(largest, new)
+        return new_state, new if largest is None else torch.maximum(largest, new)
 
     def context_of_largest(self, largest: Tensor) -> Tensor:
         """(down,) the context vector of the largest outputs."""

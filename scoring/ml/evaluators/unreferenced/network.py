@@ -184,6 +184,6 @@ class TokenReader(nn.Module):
         """(texts, 2 hidden) from `words` (texts, longest, embedding); padding never enters."""
         packed = nn.utils.rnn.pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
         states, _ = self.recurrent(packed)
-        found, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
-        padding = torch.arange(found.shape[1])[None, :] >= lengths[:, None]
-        return found.masked_fill(padding.to(found.device)[:, :, None], float("-inf")).amax(dim=1)
+        outputs, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True)
+        padding = torch.arange(outputs.shape[1])[None, :] >= lengths[:, None]
+        return outputs.masked_fill(padding.to(outputs.device)[:, :, None], float("-inf")).amax(dim=1)
