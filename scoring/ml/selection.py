@@ -84,13 +84,8 @@ class SelectionRow:
 
     def as_dict(self) -> dict[str, Any]:
         """JSON-safe, without the single picks."""
-        return {
-            "evaluator": self.evaluator,
-            "kind": self.kind,
-            "runs": self.runs,
-            "wins": self.wins,
-            "human": self.human.as_dict(),
-        }
+        names = ("evaluator", "kind", "runs", "wins")
+        return {**{name: getattr(self, name) for name in names}, "human": self.human.as_dict()}
 
 
 @dataclass(frozen=True)
