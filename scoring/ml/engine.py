@@ -44,6 +44,12 @@ class Batch(NamedTuple):
     token_type_ids: torch.Tensor | None
     lengths: Ints
 
+    @property
+    def inputs(self) -> dict[str, torch.Tensor]:
+        """The keyword arguments of an encoder."""
+        given = {"input_ids": self.input_ids, "attention_mask": self.attention_mask}
+        return given if self.token_type_ids is None else {**given, "token_type_ids": self.token_type_ids}
+
 
 Forward: TypeAlias = Callable[[Batch], "torch.Tensor"]
 

@@ -76,7 +76,7 @@ def token_vectors(model: nn.Module, batch: Batch, *, layer: int | None = None) -
     """
     parts = _parts(model, batch)
     if parts is None:
-        output = model(**_arguments(batch), output_hidden_states=layer == 0)
+        output = model(**batch.inputs, output_hidden_states=layer == 0)
         hidden: Tensor = output.hidden_states[0] if layer == 0 else output.last_hidden_state
         return hidden[batch.attention_mask.bool()]
     hidden = _embed(parts, batch)
@@ -91,7 +91,7 @@ def first_vectors(model: nn.Module, batch: Batch) -> Tensor:
     class token of most encoders."""
     parts = _parts(model, batch)
     if parts is None:
-        output: Tensor = model(**_arguments(batch)).last_hidden_state
+        output: Tensor = model(**batch.inputs).last_hidden_state
         return output[:, 0]
     hidden = _embed(parts, batch)
     groups = _groups(batch.lengths)
@@ -126,7 +126,7 @@ def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
     kind = type(model).__name__.removesuffix("ForSequenceClassification")
     encoder = getattr(own, own.base_model_prefix, None)
     if encoder is None or kind not in {"Bert", "Roberta", "XLMRoberta", "Camembert", "DistilBert"}:
-        return cast("Tensor", model(**_arguments(batch)).logits)
+        return cast("Tensor", model(**batch.inputs).logits)
     first = first_vectors(encoder, batch)
     if kind == "DistilBert":
         first = own.dropout(own.pre_classifier(first).relu())
@@ -137,13 +137,6 @@ def sequence_logits(model: nn.Module, batch: Batch) -> Tensor:
         first = first.unsqueeze(1)
     logits = own.classifier(first)
     return logits
-
-
-def _arguments(batch: Batch) -> dict[str, Tensor]:
-    given = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if batch.token_type_ids is not None:
-        given["token_type_ids"] = batch.token_type_ids
-    return given
 
 
 def _parts(model: nn.Module, batch: Batch) -> _Parts | None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import Batch, collate
+from scoring.ml.engine import collate
 from scoring.ml.training.job import FitJob
 
 # Batches that are drawn together and sorted by length inside: little padding, almost the same randomness.
@@ -26,14 +26,6 @@ def length_grouped(lengths: Ints, batch_size: int, rng: np.random.Generator) -> 
         pool = pool[np.argsort(lengths[pool], kind="stable")]
         batches += [pool[at : at + batch_size] for at in range(0, len(pool), batch_size)]
     return [batches[int(number)] for number in rng.permutation(len(batches))]
-
-
-def as_inputs(batch: Batch) -> dict[str, torch.Tensor]:
-    """A padded batch as the keyword arguments of an encoder."""
-    inputs = {"input_ids": batch.input_ids, "attention_mask": batch.attention_mask}
-    if batch.token_type_ids is not None:
-        inputs["token_type_ids"] = batch.token_type_ids
-    return inputs
 
 
 class RowBatches:
@@ -68,5 +60,5 @@ class RowBatches:
     def __getitem__(self, number: int) -> dict[str, Any]:
         rows = self.batches[number]
         chosen = torch.from_numpy(rows)
-        inputs: dict[str, Any] = as_inputs(collate(self.encodings.take(rows), self.pad_id, "cpu"))
+        inputs: dict[str, Any] = collate(self.encodings.take(rows), self.pad_id, "cpu").inputs
         return inputs | {name: value[chosen] for name, value in self.values.items()}

@@ -27,7 +27,7 @@ from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.batches import RowBatches, as_inputs
+from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import (
     TrainingResult,
@@ -191,7 +191,7 @@ def _reader(job: FitJob) -> PairReader:
 
 
 def _probability(network: Network, batch: Batch) -> torch.Tensor:
-    logits: torch.Tensor = network(**as_inputs(batch))["logits"]
+    logits: torch.Tensor = network(**batch.inputs)["logits"]
     return torch.sigmoid(logits.float())
 
 

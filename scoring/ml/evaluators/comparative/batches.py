@@ -14,7 +14,6 @@ from scoring.ml.engine import Engine, collate
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
 from scoring.ml.evaluators.comparative.verdicts import decide_signs
-from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.job import FitJob
 
 # At most this many batches are drawn, tokenised and sorted by length together: little padding, little memory. A short
@@ -133,7 +132,7 @@ def encode_pairs(
 
 def make_batch(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
     """Return the arguments of the network in training: the `encodings`, padded with `pad_id`, and their `targets`."""
-    inputs = as_inputs(collate(encodings, pad_id, "cpu"))
+    inputs = collate(encodings, pad_id, "cpu").inputs
     return {**inputs, "targets": torch.from_numpy(np.ascontiguousarray(targets))}
 
 

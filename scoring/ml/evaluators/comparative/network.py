@@ -13,7 +13,6 @@ from scoring.ml.encoders.forward import first_vectors, token_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
-from scoring.ml.training.batches import as_inputs
 
 #: Vectors of a pair: a, b, |a - b|, a * b.
 PARTS = 4
@@ -70,7 +69,7 @@ class ComparativeNetwork(Network):
             return self._logits(first_vectors(self.encoder, batch))
         if self.encoder is not None and not self.training and self.pooling == "sides":
             return self._logits(side_vectors(self.encoder, batch, *self.marks))
-        return cast("torch.Tensor", self(**as_inputs(batch))["logits"])
+        return cast("torch.Tensor", self(**batch.inputs)["logits"])
 
     def _pooled(self, **inputs: torch.Tensor) -> torch.Tensor:
         hidden, mask = self.hidden(**inputs), inputs["attention_mask"]

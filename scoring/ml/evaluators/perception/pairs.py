@@ -13,7 +13,7 @@ from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import collate
-from scoring.ml.training.batches import as_inputs, length_grouped
+from scoring.ml.training.batches import length_grouped
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Record
 
@@ -119,7 +119,7 @@ class PairBatches:
         result: dict[str, torch.Tensor] = {}
         sides = ((self.sides.generated, generated, "gen_"), (self.sides.references, references, "ref_"))
         for encodings, rows, prefix in sides:
-            inputs = as_inputs(collate(encodings.take(rows), self.pad_id, "cpu"))
+            inputs = collate(encodings.take(rows), self.pad_id, "cpu").inputs
             result |= {prefix + name: value for name, value in inputs.items()}
         return result
 

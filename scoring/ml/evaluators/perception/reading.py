@@ -13,7 +13,6 @@ from scoring.ml.evaluators.perception.arithmetic import probability_of_generatio
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import Sides
 from scoring.ml.layers.counter_dropout import row_seeds
-from scoring.ml.training.batches import as_inputs
 
 
 class Reading:
@@ -72,7 +71,7 @@ def grade_sides(
     """
 
     def forward(batch: Batch) -> torch.Tensor:
-        inputs = as_inputs(batch)
+        inputs = batch.inputs
         if state is not None:
             state.seeds = row_seeds(inputs["input_ids"], inputs["attention_mask"], seed)
             vectors = network.vectors(inputs, tower)

@@ -28,7 +28,6 @@ from scoring.ml.metrics import build_pairwise
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.batches import as_inputs
 from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.frame import TrainingResult, count_steps, make_artefact, make_loop_settings, probe_rows
 from scoring.ml.training.gold import choose_aspect
@@ -387,7 +386,7 @@ class _Training:
             from scoring.ml.engine import collate
 
             batch = collate(self.train_encodings.take(rows), encoder.tokenizing.pad_id, self.device)
-            return pool(network.hidden(**as_inputs(batch)), batch.attention_mask, encoder.pooling)
+            return pool(network.hidden(**batch.inputs), batch.attention_mask, encoder.pooling)
 
         return training.TunedEpochs(network, prepared, samples, self.job, self.device, inputs)
 

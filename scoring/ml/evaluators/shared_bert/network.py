@@ -15,7 +15,6 @@ from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import pool
 from scoring.ml.layers.towers import TowerNetwork
-from scoring.ml.training.batches import as_inputs
 
 
 class SharedBertNetwork(TowerNetwork):
@@ -56,7 +55,7 @@ class SharedBertNetwork(TowerNetwork):
     def judge(self, batch: Batch) -> torch.Tensor:
         """logits (rows, aspects) at inference, over the encoder's unpadded forward where there is one."""
         if self.pooling == "pooler":
-            return cast("torch.Tensor", self(**as_inputs(batch))["logits"])
+            return cast("torch.Tensor", self(**batch.inputs)["logits"])
         columns = []
         for number, head in enumerate(self.heads):
             vector = pooled_vectors(self.tower(number), batch, "mean" if self.pooling == "mean" else "cls")

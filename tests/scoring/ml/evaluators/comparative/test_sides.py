@@ -12,7 +12,6 @@ from scoring.ml.engine import collate
 from scoring.ml.errors import EncoderError
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork, number_sides, pool_sides, side_vectors
-from scoring.ml.training.batches import as_inputs
 from scoring.ml.types import Record
 from tests.scoring.ml.tiny import FAMILIES
 
@@ -72,7 +71,7 @@ def test_padding_makes_no_difference(tiny_family, family):
     reader, model = PairReader(source), load_model(source)
     batch = collate(reader.pairs(FIRSTS, SECONDS).encodings, reader.pad_id, "cpu")
     with torch.inference_mode():
-        hidden = model(**as_inputs(batch)).last_hidden_state
+        hidden = model(**batch.inputs).last_hidden_state
         expected = pool_sides(hidden, number_sides(batch.input_ids, batch.attention_mask, *reader.separator))
         torch.testing.assert_close(side_vectors(model, batch, *reader.separator), expected, atol=1e-5, rtol=0)
         half = side_vectors(load_model(source, dtype="bf16"), batch, *reader.separator)
@@ -90,7 +89,7 @@ def test_network_gives_the_same_in_training_and_inference(tiny_family, family):
     )
     torch.nn.init.normal_(network.classifier.weight)
     batch = collate(reader.pairs(FIRSTS, SECONDS).encodings, reader.pad_id, "cpu")
-    inputs = as_inputs(batch)
+    inputs = batch.inputs
     targets = torch.tensor([[0.0, 0.0, 1.0]] * len(FIRSTS))
     network.eval()
     torch.testing.assert_close(network.infer(batch), network(**inputs)["logits"].detach(), atol=1e-5, rtol=0)
