@@ -74,8 +74,8 @@ reliability = Job(
     "gpu",
     _PIPELINES + "reliability_curves:run",
     "Compute the reliability of reference sets by size and by method of selection.",
-    request=_SERVICES + "reliability_curves:start_curves",
-    params=_SERVICES + "reliability_curves:CurveOptions",
+    request=_SERVICES + "reports:start_curves",
+    params=_SERVICES + "reports:CurveOptions",
     label=_("Reliability of references"),
 )
 robustness = Job(
@@ -83,8 +83,8 @@ robustness = Job(
     "gpu",
     _PIPELINES + "robustness:run",
     "Score texts that people wrote under constraints with one evaluator.",
-    request=_SERVICES + "robustness:start_robustness",
-    params=_SERVICES + "robustness:RobustnessOptions",
+    request=_SERVICES + "reports:start_robustness",
+    params=_SERVICES + "reports:RobustnessOptions",
     label=_("Robustness"),
 )
 selection = Job(
@@ -92,8 +92,8 @@ selection = Job(
     "gpu",
     _PIPELINES + "checkpoint_selection:run",
     "Let evaluators select among checkpoints and variants, and compare the picks with human judgements.",
-    request=_SERVICES + "checkpoint_selection:start_selection",
-    params=_SERVICES + "checkpoint_selection:SelectionOptions",
+    request=_SERVICES + "reports:start_selection",
+    params=_SERVICES + "reports:SelectionOptions",
     label=_("Selection of checkpoints"),
 )
 games = Job(
@@ -101,8 +101,8 @@ games = Job(
     "gpu",
     _PIPELINES + "games:run",
     "Rank systems by games that a trained evaluator for pairs decides.",
-    request=_SERVICES + "games:start_games",
-    params=_SERVICES + "games:GamesOptions",
+    request=_SERVICES + "reports:start_games",
+    params=_SERVICES + "reports:GamesOptions",
     label=_("Games between systems"),
     gone=_RESULTS + "evaluator_gone",
 )

@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy, gettext_noop
 
 from annotation.models.data import ORIGINAL
 from evalapp.common.params import bounds
-from scoring.services.games import ITEMS, SEEDS, GamesOptions
+from scoring.services.reports import ITEMS, SEEDS, GamesOptions
 
 #: What a game counts: label, and options of the evaluator. A rule for draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {

@@ -16,7 +16,7 @@ from evalapp.common.runner import RunContext
 from ..models import Evaluator
 from ..selectors.catalogue import get_entry
 from ..selectors.datasets import DataChoice, build_dataset
-from ..services.checkpoint_selection import SelectionOptions
+from ..services.reports import SelectionOptions
 from ..services.scores import get_default_options
 from .score import load_trained
 from .shared import get_trained_on, is_seen, refuse_scoring_errors

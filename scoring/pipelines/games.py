@@ -15,7 +15,7 @@ from scoring.boards.systems.games import Met, systems_by_games
 
 from ..selectors.game_texts import Texts, compare_with_people, draw_texts
 from ..selectors.games import METHOD, data_stamp, find_judge
-from ..services.games import GamesOptions
+from ..services.reports import GamesOptions
 from .score import load_trained
 from .shared import get_trained_on, is_seen, refuse_scoring_errors
 

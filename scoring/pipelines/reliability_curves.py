@@ -18,7 +18,7 @@ from evalapp.common.runner import RunContext
 from ..models import Evaluator
 from ..selectors.datasets import DataChoice, build_dataset
 from ..selectors.training import find_trained
-from ..services.reliability_curves import CurveOptions
+from ..services.reports import CurveOptions
 from .reference_selection import Selector
 from .shared import refuse_scoring_errors, to_json
 

@@ -9,7 +9,7 @@ from evalapp.common.runner import RunContext
 from ..selectors.catalogue import get_entry, parse_options
 from ..selectors.training import find_trained, list_trained
 from ..selectors.written_kinds import KINDS, texts_by_kind
-from ..services.robustness import RobustnessOptions, no_texts
+from ..services.reports import RobustnessOptions, no_texts
 from .score import load_trained
 from .shared import get_trained_on, is_seen, refuse_scoring_errors, to_json
 

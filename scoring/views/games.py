@@ -14,7 +14,7 @@ from evalapp.common.errors import BadInput, EvalappError
 from scoring.forms.games import GamesForm
 
 from ..selectors.games import METHOD
-from ..services.games import start_games
+from ..services.reports import start_games
 from .boards import render_systems
 
 

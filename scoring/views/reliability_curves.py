@@ -22,7 +22,7 @@ from scoring.forms.fields import list_reference_sets
 
 from ..selectors.reliability_curves import PANELS, latest_curves
 from ..selectors.training import list_trained, ream_under_way
-from ..services.reliability_curves import CurveOptions, start_curves
+from ..services.reports import CurveOptions, start_curves
 
 
 class CurvesForm(forms.Form):

@@ -20,7 +20,7 @@ from evalapp.common.pages import page
 
 from ..selectors.robustness import latest_reports, reportable, reports_under_way
 from ..selectors.written_kinds import KINDS, SAMPLE, find_sources
-from ..services.robustness import MOST_ITEMS, RobustnessOptions, start_robustness
+from ..services.reports import MOST_ITEMS, RobustnessOptions, start_robustness
 
 #: Column heads of the kinds.
 HEADS = {

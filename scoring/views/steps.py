@@ -25,8 +25,8 @@ from scoring.forms.fields import list_reference_sets
 from ..selectors.leaderboards import compute_stamp, parse_query
 from ..selectors.selecting import group_by_kind, has_choices, latest_selection, selections_under_way
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
-from ..services.checkpoint_selection import RUNS, SelectionOptions, start_selection
 from ..services.leaderboards import Answer, answer_leaderboard
+from ..services.reports import RUNS, SelectionOptions, start_selection
 
 
 def make_panel_query(project: Project, given: Any, panel: str) -> SystemsQuery:

@@ -27,7 +27,7 @@ from scoring.models import Evaluator, Leaderboard, Snapshot
 from scoring.selectors.datasets import build_dataset
 from scoring.selectors.games import LEFT_OUT
 from scoring.selectors.training import artefact_folder
-from scoring.services.games import GamesOptions, start_games
+from scoring.services.reports import GamesOptions, start_games
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page

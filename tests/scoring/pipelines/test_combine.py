@@ -31,7 +31,7 @@ from scoring.selectors.score_sets import list_states
 from scoring.services import columns
 from scoring.services.combining import CombineOptions, make_signature, start_combination
 from scoring.services.leaderboards import compute_leaderboard
-from scoring.services.reliability_curves import CurveOptions, start_curves
+from scoring.services.reports import CurveOptions, start_curves
 from scoring.services.scores import apply_evaluator
 from scoring.services.training import delete_evaluator
 from tests.annotation.services.judging_helpers import open_for

@@ -16,7 +16,7 @@ from scoring.ml import Dataset, cross_fit
 from scoring.models import Evaluator, SelectionTrace
 from scoring.pipelines.publishing import describe
 from scoring.pipelines.reliability_curves import Line
-from scoring.services.reliability_curves import CurveOptions, start_curves
+from scoring.services.reports import CurveOptions, start_curves
 from tests.scoring.ml.evaluators.ream.test_evaluator import QUICK, data
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.reference_selection import select_references

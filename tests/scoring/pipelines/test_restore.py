@@ -19,9 +19,8 @@ from scoring.selectors.score_sets import list_states
 from scoring.selectors.selecting import check_chooser
 from scoring.services import leaderboards
 from scoring.services.combining import CombineOptions, start_combination
-from scoring.services.games import GamesOptions, start_games
 from scoring.services.leaderboards import get_leaderboard
-from scoring.services.robustness import RobustnessOptions, start_robustness
+from scoring.services.reports import GamesOptions, RobustnessOptions, start_games, start_robustness
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import delete_snapshot, take_snapshot
 from scoring.services.training import delete_evaluator
@@ -82,7 +81,7 @@ def test_evaluator_without_its_folder_cannot_be_applied(cast, monkeypatch):
     showed."""
     take_in(cast.project, {**WHOLE, **scores()})
     away = Evaluator.objects.get(slug="ream-1")
-    monkeypatch.setattr("scoring.services.robustness.find_sources", lambda project: SimpleNamespace(is_empty=False))
+    monkeypatch.setattr("scoring.services.reports.find_sources", lambda project: SimpleNamespace(is_empty=False))
     refused = "ream-1 cannot be applied here. It was trained in another installation"
     with pytest.raises(BadInput, match=refused):
         apply_evaluator(project=cast.project, evaluator="ream-1", send=False)

@@ -7,12 +7,18 @@ import pytest
 from evalapp.common.errors import BadInput
 from evalapp.common.params import read_params
 from scoring.models import Evaluator, ScoreSet
-from scoring.services.checkpoint_selection import SelectionOptions, start_selection
 from scoring.services.combining import CombineOptions, start_combination
-from scoring.services.games import GamesOptions, start_games
 from scoring.services.reference_selection import ReferenceSelection, start_reference_selection
-from scoring.services.reliability_curves import CurveOptions, start_curves
-from scoring.services.robustness import RobustnessOptions, start_robustness
+from scoring.services.reports import (
+    CurveOptions,
+    GamesOptions,
+    RobustnessOptions,
+    SelectionOptions,
+    start_curves,
+    start_games,
+    start_robustness,
+    start_selection,
+)
 from scoring.services.training import TrainingOptions, start_check, start_training
 from tests.scoring.training import make_trained
 
