@@ -23,9 +23,9 @@ from scoring.ml.baselines.encoder_pairs import (
     unit_vectors,
 )
 from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.frozen import TokenVectors
 from scoring.ml.encoders.matching import Side, greedy_match
 from scoring.ml.encoders.source import EncoderSource
-from scoring.ml.encoders.text_encoder import TokenVectors
 from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.errors import InvalidOption
 from scoring.ml.options import choice, flag

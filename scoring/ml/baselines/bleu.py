@@ -1,26 +1,27 @@
-"""The BLEU family except BLEU*: sentence BLEU-1 to 4, their average, and corpus BLEU, all multi-reference.
+"""The BLEU family: sentence BLEU-1 to 4, their average and corpus BLEU, all multi-reference; and BLEU*, the best
+single-reference sentence BLEU over the references.
 
-Matches are clipped against the largest count in any reference, and the brevity penalty uses the reference length
-closest to the text's (the shorter one of two equally close).
+Except in BLEU*, matches are clipped against the largest count in any reference, and the brevity penalty uses the
+reference length closest to the text's (the shorter one of two equally close).
 
 Explained in docs/explanation/evaluators/lexical-overlap.md#bleu.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
-from scoring.ml.base import Floats, Partial, Progress, group_by_references
+from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references
 from scoring.ml.baselines.bleu_statistics import SMOOTHING, Smoothing, bleu, orders_needed
 from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.options import choice, flag, number
 from scoring.ml.signature import SignatureField, yes_no
-from scoring.ml.text.ngrams import index_queries, totals, union_matches
+from scoring.ml.text.ngrams import index_queries, pair_matches, totals, union_matches
 from scoring.ml.text.tokens import token_table
 from scoring.ml.types import Record
 
@@ -170,6 +171,27 @@ class CorpusBleu(SentenceBleu):
         return np.where(columns[-1] > 0, result, np.nan).reshape(sums.shape[:-1])
 
 
+class BleuStar(BleuMetric, PairEvaluator):
+    """m(y, R) = max over r of BLEU-4(y, r), in 0..100; by default sacrebleu's `sentence_score` with exp
+    smoothing and effective order, equal to 1e-9 (docs/explanation/evaluators/lexical-overlap.md#bleu-star)."""
+
+    def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
+        smoothing = get_smoothing(self.options)
+        order = orders_needed(4, smoothing.method)
+        texts, rows = index_queries(queries)
+        table = self.tokenize(texts)
+        for (hyps, refs), matches in zip(rows, pair_matches(table, rows, order), strict=True):
+            hyp_len = table.lengths[hyps]
+            yield bleu(
+                matches,
+                totals(hyp_len, order)[:, :, None],
+                hyp_len[:, None].astype(np.float64),
+                table.lengths[refs][None, :].astype(np.float64),
+                smoothing,
+                effective_order=bool(self.options["effective_order"]),
+            )
+
+
 PAPINENI = "Papineni et al. 2002, BLEU: a method for automatic evaluation of machine translation"
 ENTRIES = (
     *(
@@ -203,5 +225,14 @@ ENTRIES = (
         level="system",
         system_score="corpus",
         citation=PAPINENI,
+    ),
+    Entry(
+        name="bleu-star",
+        summary="Best sentence BLEU over single references.",
+        build=BleuStar,
+        scale=(0.0, 100.0),
+        needs=("references",),
+        options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
+        citation="Gao et al. 2021, REAM#; Freitag et al. 2020, BLEU might be guilty but references are not innocent",
     ),
 )

@@ -15,8 +15,8 @@ from scoring.ml.baselines.encoder_pairs import (
     unit_vectors,
 )
 from scoring.ml.catalogue import Entry
+from scoring.ml.encoders.frozen import TokenVectors
 from scoring.ml.encoders.matching import Side, cosines, extreme_vectors, greedy_match, mean_vectors
-from scoring.ml.encoders.text_encoder import TokenVectors
 
 
 class EmbeddingMetric(EncoderPairEvaluator):

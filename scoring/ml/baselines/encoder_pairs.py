@@ -21,9 +21,9 @@ from scoring.ml.base import (
     scatter_best,
 )
 from scoring.ml.catalogue import Entry, OptionValue
+from scoring.ml.encoders.frozen import TextEncoder, TokenVectors
 from scoring.ml.encoders.matching import Side
 from scoring.ml.encoders.source import EncoderSource, find_encoder
-from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.options import ENCODER, SCORING, encoder_arguments, integer

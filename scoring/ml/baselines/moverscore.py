@@ -19,7 +19,7 @@ from scoring.ml.base import Floats
 from scoring.ml.baselines.encoder_pairs import ENCODER_OPTIONS, EncoderPairEvaluator, TextRows
 from scoring.ml.baselines.transport import Problem, transport_costs
 from scoring.ml.catalogue import Entry
-from scoring.ml.encoders.text_encoder import TextEncoder, TokenVectors
+from scoring.ml.encoders.frozen import TextEncoder, TokenVectors
 from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.engine import Batch
 from scoring.ml.errors import EncoderError

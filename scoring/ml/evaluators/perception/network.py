@@ -12,7 +12,7 @@ import torch
 from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import pool
-from scoring.ml.layers.towers import TowerNetwork
+from scoring.ml.network import TowerNetwork
 
 TINY = 1e-6
 LAMBDA_START = 0.1

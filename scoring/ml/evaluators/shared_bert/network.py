@@ -14,7 +14,7 @@ from torch.nn import functional
 from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import pool
-from scoring.ml.layers.towers import TowerNetwork
+from scoring.ml.network import TowerNetwork
 
 
 class SharedBertNetwork(TowerNetwork):

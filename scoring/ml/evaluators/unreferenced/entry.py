@@ -1,20 +1,165 @@
-"""The catalogue entries of MAUDE and its rivals. No torch here."""
+"""The catalogue entries of MAUDE and its rivals, and their options, named and explained alike. No torch here."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
-from scoring.ml.evaluators.unreferenced.options import (
-    CLASSIFIER,
-    COMMON,
-    DIFFERENCE,
-    READER,
-    RELEASED,
-    TRANSITION,
-    VECTORS,
+from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number, text
+from scoring.ml.training.options import (
+    BATCH_SIZE,
+    EPOCHS,
+    INPUTS,
+    LEARNING_RATE,
+    MAX_LENGTH,
+    MAX_STEPS,
+    PATIENCE,
+    TRAIN_DEVICE,
 )
-from scoring.ml.options import SCORING, choice
+
+NEGATIVES = (
+    choice(
+        "negatives",
+        ("all", "syntax", "semantics"),
+        "Kinds of false replies: all available ones; syntax (words dropped, shuffled, repeated); semantics (a reply of"
+        " another conversation, of a model, or translated there and back).",
+    ),
+    integer(
+        "variants",
+        1,
+        "Number of broken forms made of each reply; one is drawn in each epoch. Each must be encoded.",
+        minimum=1,
+        advanced=True,
+    ),
+    flag(
+        "keep_identical",
+        False,
+        "Keep a false reply that equals its true one (as released) instead of drawing again or leaving it out.",
+        advanced=True,
+    ),
+    text(
+        "generator",
+        None,
+        "Folder of a language model (sequence-to-sequence or causal) that answers contexts; its replies to other "
+        "conversations are false replies. None makes no such replies.",
+        advanced=True,
+        names_model=True,
+    ),
+    text(
+        "translator",
+        None,
+        "Folder of a translation model into another language; with back_translator it gives back-translated replies.",
+        advanced=True,
+        names_model=True,
+    ),
+    text(
+        "back_translator",
+        None,
+        "Folder of a translation model back into the language of the texts.",
+        advanced=True,
+        names_model=True,
+    ),
+    integer(
+        "pool_size",
+        2000,
+        "Number of replies that generator and translators make; they are slow.",
+        minimum=10,
+        advanced=True,
+    ),
+    number(
+        "paraphrased",
+        0.0,
+        "Probability that a reply's own back-translation is added as a second true reply (printed: .5; "
+        "released: 0). Needs both translators.",
+        minimum=0,
+        maximum=1,
+        advanced=True,
+    ),
+)
+LOSS = (
+    choice("loss", ("nce", "hinge"), "nce (binary cross-entropy) or hinge.", advanced=True),
+    number("margin", 0.5, "Margin between true and false replies in the hinge loss.", minimum=0, advanced=True),
+    number(
+        "positive_weight",
+        None,
+        "Weight of a true reply in the loss; none is the number of its false ones, 1 is as released.",
+        minimum=0,
+        advanced=True,
+    ),
+)
+TEXT = (
+    flag("lower_case", True, "Read all texts in lower case.", advanced=True),
+    replace(MAX_LENGTH, help="Longest text in tokens; none is what the encoder reads.", advanced=True),
+)
+TRAINING = (
+    replace(BATCH_SIZE, default=128, help="Approximate number of true replies in one step."),
+    replace(EPOCHS, default=20, help="Largest number of passes over the training data."),
+    replace(LEARNING_RATE, default=1e-3),
+    replace(PATIENCE, default=3),
+    MAX_STEPS,
+    number("max_grad_norm", 0.5, "Largest norm of the gradient.", minimum=0, advanced=True),
+    TRAIN_DEVICE,
+)
+VECTORS = (
+    replace(POOLING, advanced=True),
+    choice(
+        "cache_dtype", ("fp16", "fp32"), "Number format of the vectors cached on disk during training.", advanced=True
+    ),
+)
+DIFFERENCE = choice(
+    "difference",
+    ("abs", "signed"),
+    "Difference of context and reply: absolute as in the released code, or signed as in the paper.",
+    advanced=True,
+)
+CLASSIFIER = (
+    integer("decoder", 200, "Width of the classifier's inner layer.", minimum=1, advanced=True),
+    number("dropout", 0.2, "Dropout in the classifier.", minimum=0, maximum=0.9, advanced=True),
+)
+TRANSITION = (
+    integer("down", 300, "Width of the projected utterance vectors.", minimum=1, advanced=True),
+    integer("hidden", 300, "Width of the recurrent layers.", minimum=1, advanced=True),
+    integer("layers", 1, "Number of recurrent layers.", minimum=1),
+    flag(
+        "bidirectional",
+        False,
+        "Read a context from both ends. Scoring a growing dialogue then reads its vectors again at every turn.",
+    ),
+    choice(
+        "batches",
+        ("conversations", "replies"),
+        "Content of a batch: whole conversations, each read once for all its replies (fast; in one direction only), or"
+        " single replies.",
+        advanced=True,
+    ),
+    flag(
+        "pad_attended",
+        False,
+        "As released: a turn is padded to the longest of its context and the padding read as text.",
+        advanced=True,
+    ),
+    flag(
+        "pool_zeros",
+        False,
+        "As released: in training the largest value is also taken over the zeros of padded turns.",
+        advanced=True,
+    ),
+)
+READER = (
+    integer("embedding", 128, "Width of the word embeddings, which start at random.", minimum=1, advanced=True),
+    integer("hidden", 128, "Width of the recurrent layer in each direction.", minimum=1, advanced=True),
+    choice("cell", ("lstm", "gru"), "Type of the recurrent layer.", advanced=True),
+)
+COMMON = (ENCODER, INPUTS, *NEGATIVES, *LOSS, *TEXT, *TRAINING)
+#: Settings that the released code and its logged runs share.
+RELEASED = {
+    "learning_rate": 1e-4,
+    "epochs": 50,
+    "patience": None,
+    "variants": 3,
+    "keep_identical": True,
+    "positive_weight": 1.0,
+}
 
 _PLACE = "scoring.ml.evaluators.unreferenced"
 _FORMS = (

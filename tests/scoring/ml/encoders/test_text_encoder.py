@@ -10,8 +10,8 @@ import torch
 from transformers import AutoModel
 
 from scoring.ml import EncoderError
+from scoring.ml.encoders.frozen import TextEncoder
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.encoders.text_encoder import TextEncoder
 
 ARCHITECTURES = ("bert", "roberta", "distilbert", "deberta-v2", "modernbert")
 WORDS = ["the", "cat", "sat", "on", "a", "mat", ",", "you", "like", "tea", "!", "no", "yes", "dog", "ran"]
