@@ -14,25 +14,14 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
-from annotation.parsers import (
-    KINDS,
-    FileName,
-    Limits,
-    StopReading,
-    check_dataset,
-    is_derived,
-    name_file,
-    open_plain,
-    read_document,
-    read_rows,
-)
+from annotation import parsers
 from scoring.ml.errors import DatasetError
 from scoring.ml.types import Aspect, Comparison, Dataset, Dialogue, Item, Output, Rating, System
 
 Row: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 _Steps: TypeAlias = Mapping[tuple[str, str], Sequence[int | None]]
-_Files: TypeAlias = Mapping[str, Sequence[tuple[Path, FileName]]]
+_Files: TypeAlias = Mapping[str, Sequence[tuple[Path, parsers.FileName]]]
 #: File endings of data: an unread file with such an ending is an error.
 # `excluded` is a table of the format that nothing reads: outputs that were taken out, with the reason.
 _UNREAD = ("excluded",)
@@ -84,12 +73,14 @@ def read_dataset(folder: str | Path) -> Dataset:
 
 def _find_files(root: Path) -> _Files:
     """The files of a folder by table, sorted by name."""
-    result: dict[str, list[tuple[Path, FileName]]] = {}
+    result: dict[str, list[tuple[Path, parsers.FileName]]] = {}
     for path in sorted(path for path in root.iterdir() if path.is_file() and not path.name.startswith(".")):
-        name = name_file(path.name)
+        name = parsers.name_file(path.name)
         if name is not None:
             result.setdefault(name.kind, []).append((path, name))
-        elif path.name.lower().endswith(_DATA) and not is_derived(path.name) and _stem(path.name) not in _UNREAD:
+            continue
+        derived = parsers.is_derived(path.name) or _stem(path.name) in _UNREAD
+        if path.name.lower().endswith(_DATA) and not derived:
             text = (
                 "would not be read, because its name does not begin with that of a table: items, outputs, ratings, "
                 "comparisons, dialogues, systems. Rename it (outputs-gpt.jsonl), save it in one of the formats, or "
@@ -121,10 +112,10 @@ def _read_header(files: _Files) -> Dataset:
     ((path, _),) = files["dataset"]
     try:
         with path.open("rb") as raw:
-            document = read_document(open_plain(raw), Limits())
-    except StopReading as error:
+            document = parsers.read_document(parsers.open_plain(raw), parsers.Limits())
+    except parsers.StopReading as error:
         raise DatasetError(path.name, error.line, error.message) from error
-    row = check_dataset(document, partial(_refuse_field, path.name, None))
+    row = parsers.check_dataset(document, partial(_refuse_field, path.name, None))
     meta: dict[str, Any] = {name: row.fields[name] for name in ("licence", "source", "notes") if name in row.fields}
     aspects = tuple(Aspect(aspect.name, aspect.low, aspect.high) for aspect in row.aspects)
     name, task, lang = (row.fields.get(key, "") for key in ("name", "task", "lang"))
@@ -137,7 +128,7 @@ def _refuse_field(file: str, line: int | None, field: str, message: str) -> None
 
 def _rows(files: _Files, table: str, build: Callable[[dict[str, Any], Row], T]) -> tuple[T, ...]:
     """The records of a table from all its files."""
-    kind = KINDS[table]
+    kind = parsers.KINDS[table]
     # The same outputs may be compared more than once; rows of every other table have a unique key.
     key = None if table == "comparisons" else kind.key
     seen: dict[tuple[Any, ...], str] = {}
@@ -156,7 +147,7 @@ def _rows(files: _Files, table: str, build: Callable[[dict[str, Any], Row], T]) 
     return tuple(result)
 
 
-def _read_files(files: Sequence[tuple[Path, FileName]]) -> Iterator[tuple[Path, int, Row]]:
+def _read_files(files: Sequence[tuple[Path, parsers.FileName]]) -> Iterator[tuple[Path, int, Row]]:
     for path, name in files:
 
         def report(line: int | None, field: str, message: str, file: str = path.name) -> None:
@@ -164,10 +155,10 @@ def _read_files(files: Sequence[tuple[Path, FileName]]) -> Iterator[tuple[Path, 
 
         try:
             with path.open("rb") as raw:
-                plain = raw if name.format == "parquet" else open_plain(raw, named_gzip=name.zipped)
-                for line, row in read_rows(plain, name.format, Limits(), report, name.kind):
+                plain = raw if name.format == "parquet" else parsers.open_plain(raw, named_gzip=name.zipped)
+                for line, row in parsers.read_rows(plain, name.format, parsers.Limits(), report, name.kind):
                     yield path, line, row
-        except StopReading as error:
+        except parsers.StopReading as error:
             raise DatasetError(path.name, error.line, error.message) from error
 
 

@@ -22,17 +22,8 @@ from evalapp.common.queue import return_lost_run
 from evalapp.common.runner import RunContext
 
 from ..models import UNKNOWN, Evaluator, Score, ScoreSet
+from ..selectors import inputs
 from ..selectors.catalogue import get_entry, parse_options
-from ..selectors.inputs import (
-    DataHash,
-    Input,
-    contents_of_items,
-    count_outputs,
-    get_reference_set,
-    groups_of_items,
-    input_hash,
-    iterate_inputs,
-)  # fmt: skip
 from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
@@ -70,7 +61,7 @@ class Target:
 def run(context: RunContext, *, evaluator: str, options: dict[str, Any], references: str) -> dict[str, Any]:
     """The job `score`; its result has the numbers of scored and unchanged outputs."""
     trained = Evaluator.objects.filter(project=context.project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
-    against = get_reference_set(context.project, references) if references else None
+    against = inputs.get_reference_set(context.project, references) if references else None
     context.progress(0, None, "outputs", "loading")
     with refuse_scoring_errors():
         measure, targets = _open(context, evaluator, options, references, trained)
@@ -157,9 +148,9 @@ def load_trained(trained: Evaluator, options: dict[str, Any]) -> Any:
     scorer = load_artefact(trained, options)
     if trained.record.get("choice"):
         began = trained.run.created_at if trained.run is not None else trained.created_at
-        scorer.regroup(groups_of_items(trained.project), contents_of_items(trained.project, since=began))
+        scorer.regroup(inputs.groups_of_items(trained.project), inputs.contents_of_items(trained.project, since=began))
     else:
-        scorer.recognise(contents_of_items(trained.project))
+        scorer.recognise(inputs.contents_of_items(trained.project))
     return scorer
 
 
@@ -241,8 +232,8 @@ class Scoring:
         self.context, self.measure, self.targets, self.against = context, measure, targets, against
         #: Later changes may be missed by this pass.
         self.began = timezone.now()
-        self.total = count_outputs(context.project)
-        self.data = DataHash()
+        self.total = inputs.count_outputs(context.project)
+        self.data = inputs.DataHash()
         self.n_scored = self.n_kept = 0
         self.n_seen = 0
         self.trained_on: frozenset[str] | None = getattr(measure, "trained_on", None)
@@ -256,19 +247,20 @@ class Scoring:
         for chunk in self._chunks():
             self._score_chunk(chunk)
 
-    def _chunks(self) -> Iterable[list[Input]]:
-        for chunk in iterate_inputs(self.context.project, references=self.against, known=self.targets[0].score_set):
+    def _chunks(self) -> Iterable[list[inputs.Input]]:
+        known = self.targets[0].score_set
+        for chunk in inputs.iterate_inputs(self.context.project, references=self.against, known=known):
             self.context.check()
             yield chunk
 
-    def _score_chunk(self, chunk: Sequence[Input], *, together: bool = False) -> None:
+    def _score_chunk(self, chunk: Sequence[inputs.Input], *, together: bool = False) -> None:
         """Score the new and changed rows of a chunk; `together`: if any row has changed, all rows."""
-        hashes = [input_hash(self._identity(row.record)) for row in chunk]
+        hashes = [inputs.input_hash(self._identity(row.record)) for row in chunk]
         if together:
-            whole = DataHash()
+            whole = inputs.DataHash()
             for row, hash_of_input in zip(chunk, hashes, strict=True):
                 whole.add(row.record, hash_of_input)
-            hashes = [input_hash((whole.text, hash_of_input)) for hash_of_input in hashes]
+            hashes = [inputs.input_hash((whole.text, hash_of_input)) for hash_of_input in hashes]
         outdated = []
         for row, known, hash_of_input in zip(chunk, self._known_hashes(chunk), hashes, strict=True):
             self.data.add(row.record, hash_of_input)
@@ -280,7 +272,7 @@ class Scoring:
         self.n_seen += len(chunk)
         self.context.progress(self.n_seen, self.total, "outputs", "scoring")
 
-    def _known_hashes(self, chunk: Sequence[Input]) -> list[int | None]:
+    def _known_hashes(self, chunk: Sequence[inputs.Input]) -> list[int | None]:
         """Return the input hash of the stored scores of each output; None unless all targets have the same."""
         known = [row.known for row in chunk]
         for target in self.targets[1:]:
@@ -298,7 +290,7 @@ class Scoring:
 
         sums: dict[tuple[str, int | None], tuple[list[NDArray[Any]], list[str]]] = {}
         done = 0
-        for chunk in iterate_inputs(self.context.project, references=self.against, items=FEW_ITEMS):
+        for chunk in inputs.iterate_inputs(self.context.project, references=self.against, items=FEW_ITEMS):
             self.context.progress(done, self.total, "outputs", "systems")
             if not chunk:
                 continue
@@ -336,7 +328,7 @@ class Scoring:
     def _in_training(self, record: Record) -> bool:
         return is_seen(self.trained_on or frozenset(), record.group, record.item)
 
-    def _score_and_store(self, outdated: Sequence[tuple[Input, int]]) -> None:
+    def _score_and_store(self, outdated: Sequence[tuple[inputs.Input, int]]) -> None:
         records = [row.record for row, _hash in outdated]
         result = self.measure.evaluate(records, progress=self._report_scoring(len(outdated)))
         self._log_remarks(result.remarks)
@@ -387,7 +379,7 @@ class Scoring:
         for done, (system, step) in enumerate(pairs):
             self.context.progress(done, len(pairs), "systems", "systems")
             if summed is None:
-                chunks = iterate_inputs(self.context.project, references=self.against, only=(system, step))
+                chunks = inputs.iterate_inputs(self.context.project, references=self.against, only=(system, step))
                 estimate = self._estimate([row.record for chunk in chunks for row in chunk])
             else:
                 estimate = self._interval(*summed[names[system], step])

@@ -27,15 +27,9 @@ from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.finetune import finetune
-from scoring.ml.training.frame import (
-    TrainingResult,
-    count_steps,
-    estimate_finetuning,
-    make_artefact,
-    make_finetune_settings,
-)
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
@@ -72,7 +66,7 @@ class Adversarial(TrainedEvaluator):
         material = _material(job)
         texts = material.train
         rows = _epoch(job, texts, 0)
-        steps = count_steps(job, len(rows))
+        steps = frame.count_steps(job, len(rows))
         probe = job.rng("probe").permutation(rows)[:PROBE]
         lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
         notes = []
@@ -93,7 +87,7 @@ class Adversarial(TrainedEvaluator):
             "texts in an epoch": len(rows),
             "held-out texts": len(material.dev.records),
         }
-        return Plan(examples, steps, estimate_finetuning(job, float(lengths.mean()), steps), tuple(notes))
+        return Plan(examples, steps, frame.estimate_finetuning(job, float(lengths.mean()), steps), tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -117,12 +111,12 @@ class Adversarial(TrainedEvaluator):
             return _figures(net, held_out, material.dev, reader.pad_id)
 
         result = finetune(
-            network, batches, make_finetune_settings(job), job, evaluate=None if held_out is None else judge
+            network, batches, frame.make_finetune_settings(job), job, evaluate=None if held_out is None else judge
         )
         examples = {"texts of people": texts.n_people, "texts of machines": texts.n_machines}
         notes = _notes(result.metrics)
-        return make_artefact(
-            job, TrainingResult(network, result, examples, material.groups, material.dev_groups, notes=notes)
+        return frame.make_artefact(
+            job, frame.TrainingResult(network, result, examples, material.groups, material.dev_groups, notes=notes)
         )
 
     def own_fields(self) -> list[SignatureField]:

@@ -16,6 +16,7 @@ from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Ints
 from scoring.ml.engine import Engine
 from scoring.ml.errors import TrainingDataError
+from scoring.ml.evaluators.perception import training
 from scoring.ml.evaluators.perception.arithmetic import model_certainty
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import Sides, count_meetings, encode_pool, encode_sides
@@ -29,29 +30,13 @@ from scoring.ml.evaluators.perception.texts import (
     label_system,
     set_references_apart,
 )
-from scoring.ml.evaluators.perception.training import (
-    TWICE,
-    UNCHOSEN,
-    Trainer,
-    check_learning_rates,
-    choose_penalties,
-    describe_penalty,
-    parse_learning_rates,
-)
 from scoring.ml.layers.counter_dropout import has_dropout, monte_carlo
 from scoring.ml.network import NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training import frame
 from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.frame import (
-    PROBE_ROWS,
-    TrainingResult,
-    count_steps,
-    estimate_finetuning,
-    make_artefact,
-    probe_rows,
-)
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
@@ -80,10 +65,10 @@ class Perception(TrainedEvaluator):
     def plan(cls, job: FitJob) -> Plan:
         whole = find_texts(job, job.train)
         check_systems(job, whole)
-        parse_learning_rates(job)
+        training.parse_learning_rates(job)
         check_architecture(job.encoder)
         learned, held_out = split_dataset(job)
-        check_learning_rates(job, learned, held_out)
+        training.check_learning_rates(job, learned, held_out)
         texts = set_references_apart(job, whole)[1]
         if count_different(texts) == 1:
             text = _("all %(n_records)s texts are the same: it would only memorise that text. Upload others")
@@ -93,14 +78,14 @@ class Perception(TrainedEvaluator):
         shared = job.text("models") == "shared"
         times = count_meetings(job)
         pairs = times * max(counts.values()) * len(systems)
-        rates = len(parse_learning_rates(job))
+        rates = len(training.parse_learning_rates(job))
         towers = [pairs] if shared else [times * n for n in counts.values()]
-        steps = sum(count_steps(job, n) for n in towers) * rates
-        penalties = choose_penalties(job, learned, held_out)
+        steps = sum(frame.count_steps(job, n) for n in towers) * rates
+        penalties = training.choose_penalties(job, learned, held_out)
         more = (PENALISED - 1) / job.integer("penalty_every")
-        cost = sum(1 + more if penalty in TWICE else 1 for penalty in penalties)
+        cost = sum(1 + more if penalty in training.TWICE else 1 for penalty in penalties)
         notes = whole.omissions
-        if penalties == UNCHOSEN and job.text("penalty") == "auto":
+        if penalties == training.UNCHOSEN and job.text("penalty") == "auto":
             notes.append(_("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)"))
         if texts.n_same:
             notes.append(_("%(n_same)s texts that equal their only reference are left out") % {"n_same": texts.n_same})
@@ -122,21 +107,21 @@ class Perception(TrainedEvaluator):
         cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
         notes += describe_truncation(cut, "texts and references", f"{longest_read} tokens")
         tokens = float(looked_at.generated.lengths.mean() + looked_at.references.lengths.mean())
-        seconds = cost * estimate_finetuning(job, tokens, steps)
+        seconds = cost * frame.estimate_finetuning(job, tokens, steps)
         return Plan(examples, steps * len(penalties), seconds, tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         whole = find_texts(job, job.train)
         check_systems(job, whole)
-        parse_learning_rates(job)
+        training.parse_learning_rates(job)
         learned, held_out = split_dataset(job)
         kept, texts = set_references_apart(job, find_texts(job, learned))
         dev = None if held_out is None else find_texts(job, held_out)
         # Without those all of whose texts are held out.
         systems = texts.systems
-        trainer = Trainer(job, texts, dev, kept)
-        network, result = trainer.train_best(choose_penalties(job, learned, held_out), systems)
+        trainer = training.Trainer(job, texts, dev, kept)
+        network, result = trainer.train_best(training.choose_penalties(job, learned, held_out), systems)
         per_system = job.text("models") == "per_system"
         state: dict[str, Any] = {"systems": systems if per_system else [], "learning_rates": trainer.chosen}
         if len(trainer.accuracies) > 1:
@@ -146,13 +131,13 @@ class Perception(TrainedEvaluator):
         notes = (
             "A system's score falls as the discriminator improves: compare systems only under the same signature.",
             *whole.omissions,
-            *describe_penalty(trainer.accuracies, network),
+            *training.describe_penalty(trainer.accuracies, network),
             *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(result) else []),
         )
         examples = {"texts": len(texts.records), "systems": len(systems)}
         groups, dev_groups = list_groups(learned), list_groups(held_out)
-        return make_artefact(
-            job, TrainingResult(network, result, examples, groups, dev_groups, state=state, notes=notes)
+        return frame.make_artefact(
+            job, frame.TrainingResult(network, result, examples, groups, dev_groups, state=state, notes=notes)
         )
 
     @property
@@ -287,7 +272,9 @@ class Perception(TrainedEvaluator):
 def _looked_at(job: FitJob, texts: Texts) -> tuple[Sides, int]:
     """The probe as the network reads it, and the maximum number of tokens."""
     tokenizer = job.tokenizer()
-    some = Texts([texts.records[place] for place in probe_rows(len(texts.records))], 0, texts.pool[:PROBE_ROWS])
+    some = Texts(
+        [texts.records[place] for place in frame.probe_rows(len(texts.records))], 0, texts.pool[: frame.PROBE_ROWS]
+    )
     return encode_texts(job, tokenizer, some), tokenizer.max_length
 
 

@@ -30,18 +30,11 @@ from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import describe_truncation, refuse_nan
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
-from scoring.ml.training.frame import (
-    TrainingResult,
-    count_steps,
-    estimate_finetuning,
-    make_artefact,
-    make_finetune_settings,
-    probe_rows,
-)
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
@@ -114,7 +107,7 @@ class SharedBert(TrainedEvaluator):
         runs = 1 if job.flag("shared") else len(labelled.aspects)
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
-        steps = count_steps(job, n_pairs) * runs
+        steps = frame.count_steps(job, n_pairs) * runs
         notes = labelled.omissions
         if labelled.n_merged:
             text = _("%(n_merged)s outputs repeat another system's text and were pooled with it")
@@ -130,13 +123,13 @@ class SharedBert(TrainedEvaluator):
             "pairs with a reference": n_pairs,
             "held-out outputs": len(np.unique(dev.outputs)),
         }
-        probe = train.take(pairs[probe_rows(n_pairs)])
+        probe = train.take(pairs[frame.probe_rows(n_pairs)])
         reader = job.tokenizer()
         looked_at = _read(job, probe, reader)
         notes += describe_truncation(
             looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens"
         )
-        seconds = estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
+        seconds = frame.estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
         return Plan(examples, steps, seconds, tuple(notes))
 
     @classmethod
@@ -155,7 +148,7 @@ class SharedBert(TrainedEvaluator):
             "rated outputs": len(np.unique(train.outputs)),
             "pairs of output and reference": len(train.outputs),
         }
-        learned = TrainingResult(
+        learned = frame.TrainingResult(
             network,
             FinetuneResult(result.log, metrics, trainer.steps, trainer.seconds),
             examples,
@@ -166,7 +159,7 @@ class SharedBert(TrainedEvaluator):
             notes=(*labelled.omissions, *_leak(train, dev, test), *_notes(labelled, metrics)),
             simulated=labelled.simulated,
         )
-        return make_artefact(job, learned)
+        return frame.make_artefact(job, learned)
 
     def own_fields(self) -> list[SignatureField]:
         return [
@@ -322,7 +315,7 @@ class _Trainer:
             choose=lambda epoch: _pairs_of_epoch(job, part, epoch),
         )
         adam = job.text("optimizer") == "adam"
-        settings = make_finetune_settings(
+        settings = frame.make_finetune_settings(
             job,
             better="macro_f1",
             curve=("macro_f1", "mcc", "auroc", "accuracy"),
