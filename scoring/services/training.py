@@ -25,17 +25,9 @@ from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
+from ..selectors import training as trainings
 from ..selectors.catalogue import check_models, entries, get_entry, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
-from ..selectors.training import (
-    default_folds,
-    find_training_data,
-    judgements_for,
-    learners,
-    missing_for,
-    names_in_making,
-    trainings_under_way,
-)
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -85,7 +77,7 @@ def start_training(
     """
     params = plan_params(project, options, any_encoder=any_encoder)
     with naming(project):
-        for run in trainings_under_way(project):
+        for run in trainings.trainings_under_way(project):
             if run.cancel_requested:
                 continue
             asked = {key: value for key, value in run.params.items() if key != "slug"}
@@ -134,13 +126,13 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
     """Return the parameters of the run, checked as far as possible without reading the data."""
     entry = get_entry(options.evaluator)
     if not entry.learns:
-        names = ", ".join(entry.name for entry in learners()) or _("none in this installation")
+        names = ", ".join(entry.name for entry in trainings.learners()) or _("none in this installation")
         text = _("%(name)s needs no training: apply it with `manage.py score`. Trainable evaluators: %(names)s.")
         raise BadInput(
             text % {"name": entry.name, "names": names}, faults=[Fault(_("needs no training"), field="evaluator")]
         )
     profile = options.profile or entry.profiles[0]
-    folds = default_folds(project) if options.folds is None else options.folds
+    folds = trainings.default_folds(project) if options.folds is None else options.folds
     choice = DataChoice(
         references=options.references or ORIGINAL,
         campaigns=options.campaigns,
@@ -157,7 +149,7 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
         check_values(options)
     with wrong.gathering():
         check_choice(project, choice)
-    missing = missing_for(entry, find_training_data(project))
+    missing = trainings.missing_for(entry, trainings.find_training_data(project))
     if missing and not wrong.errors:
         text = _("%(name)s cannot be trained on %(project)s.") % {"name": entry.name, "project": project.slug}
         raise BadInput(" ".join([text, *missing]))
@@ -219,7 +211,7 @@ def _check_aspects(
         return
     if parsed.get("human") == "no" or parsed.get("comparison") is False:
         return  # learns from texts alone
-    kinds = judgements_for(entry)
+    kinds = trainings.judgements_for(entry)
     nouns = _(" or ").join(kinds)
     judged = judged_aspects(project, kinds, choice)
     if not judged:
@@ -279,7 +271,7 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
 
 def pending_names(project: Project) -> dict[str, Run]:
     """Return the names reserved by active runs, except runs that are being cancelled."""
-    return {slug: run for slug, run in names_in_making(project).items() if not run.cancel_requested}
+    return {slug: run for slug, run in trainings.names_in_making(project).items() if not run.cancel_requested}
 
 
 @contextmanager
@@ -295,7 +287,7 @@ def naming(project: Project) -> Iterator[None]:
 
 def free_slug(project: Project, stem: str, name: str) -> str:
     """Return the name asked for, or the stem with the next free number. Call it inside `naming`."""
-    making = names_in_making(project)
+    making = trainings.names_in_making(project)
     check_name(project, name, pending_names(project))
     if name:
         return name

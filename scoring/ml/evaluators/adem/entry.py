@@ -6,17 +6,7 @@ from dataclasses import replace
 
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number
-from scoring.ml.training.options import (
-    BATCH_SIZE,
-    EPOCHS,
-    INPUTS,
-    LEARNING_RATE,
-    MAX_LENGTH,
-    MAX_STEPS,
-    PATIENCE,
-    RATINGS,
-    TRAIN_DEVICE,
-)
+from scoring.ml.training import options
 
 _OPTIONS = (
     choice(
@@ -55,20 +45,20 @@ ADEM = Entry(
     implementation="scoring.ml.evaluators.adem.evaluator:Adem",
     train_options=(
         ENCODER,
-        INPUTS,
-        RATINGS,
+        options.INPUTS,
+        options.RATINGS,
         *_OPTIONS,
-        replace(MAX_LENGTH, advanced=True),
-        replace(BATCH_SIZE, advanced=True, help="Examples in one step; gradient only."),
-        replace(EPOCHS, default=100, help="Largest number of passes over the training data; gradient only."),
-        replace(LEARNING_RATE, default=1e-3, help="Step size of the optimiser; gradient only."),
+        replace(options.MAX_LENGTH, advanced=True),
+        replace(options.BATCH_SIZE, advanced=True, help="Examples in one step; gradient only."),
+        replace(options.EPOCHS, default=100, help="Largest number of passes over the training data; gradient only."),
+        replace(options.LEARNING_RATE, default=1e-3, help="Step size of the optimiser; gradient only."),
         replace(
-            PATIENCE,
+            options.PATIENCE,
             default=10,
             help="Stop after this number of passes without improvement; gradient only; none never stops early.",
         ),
-        replace(MAX_STEPS, help="Stop after this number of steps; gradient only; none is no limit."),
-        TRAIN_DEVICE,
+        replace(options.MAX_STEPS, help="Stop after this number of steps; gradient only; none is no limit."),
+        options.TRAIN_DEVICE,
     ),
     train_needs=("ratings", "references"),
     aspect="one",

@@ -14,12 +14,7 @@ from evalapp.translation import gettext as _
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Engine
 from scoring.ml.errors import InvalidOption, TrainingDataError
-from scoring.ml.evaluators.perception.arithmetic import (
-    expected_calibration_error,
-    hinted,
-    mean_negative_log,
-    probability_of_generation,
-)
+from scoring.ml.evaluators.perception import arithmetic
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import PairBatches, Sides
 from scoring.ml.evaluators.perception.reading import Reading, grade_sides
@@ -233,17 +228,17 @@ def judge_held_out(network: PerceptionNetwork, reading: Reading, pad_id: int) ->
     """
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     grades, vectors = grade_sides(network, reading.sides, engine, 0)
-    p_ref = 1.0 - probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
+    p_ref = 1.0 - arithmetic.probability_of_generation(grades[0][reading.owner], grades[1][reading.reference])
     if not np.isfinite(p_ref).all():
         # Finite weights can give outputs that are not finite; such a rate must not win.
         return {"loss": math.nan}
     _, confidence = reading.combine(grades, vectors, network, 0)
     return {
-        "loss": mean_negative_log(p_ref),
+        "loss": arithmetic.mean_negative_log(p_ref),
         "accuracy": float((p_ref > 0.5).mean()),
-        "calibration_error": expected_calibration_error(p_ref),
+        "calibration_error": arithmetic.expected_calibration_error(p_ref),
         "confidence": float(confidence.mean()),
-        "hinted_loss": mean_negative_log(hinted(p_ref, confidence[reading.owner])),
+        "hinted_loss": arithmetic.mean_negative_log(arithmetic.hinted(p_ref, confidence[reading.owner])),
         "confidence_weight": float(network.confidence_weight),
     }
 

@@ -6,16 +6,7 @@ from dataclasses import replace
 
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number, text
-from scoring.ml.training.options import (
-    BATCH_SIZE,
-    EPOCHS,
-    INPUTS,
-    LEARNING_RATE,
-    MAX_LENGTH,
-    MAX_STEPS,
-    PATIENCE,
-    TRAIN_DEVICE,
-)
+from scoring.ml.training import options
 
 NEGATIVES = (
     choice(
@@ -89,16 +80,16 @@ LOSS = (
 )
 TEXT = (
     flag("lower_case", True, "Read all texts in lower case.", advanced=True),
-    replace(MAX_LENGTH, help="Longest text in tokens; none is what the encoder reads.", advanced=True),
+    replace(options.MAX_LENGTH, help="Longest text in tokens; none is what the encoder reads.", advanced=True),
 )
 TRAINING = (
-    replace(BATCH_SIZE, default=128, help="Approximate number of true replies in one step."),
-    replace(EPOCHS, default=20, help="Largest number of passes over the training data."),
-    replace(LEARNING_RATE, default=1e-3),
-    replace(PATIENCE, default=3),
-    MAX_STEPS,
+    replace(options.BATCH_SIZE, default=128, help="Approximate number of true replies in one step."),
+    replace(options.EPOCHS, default=20, help="Largest number of passes over the training data."),
+    replace(options.LEARNING_RATE, default=1e-3),
+    replace(options.PATIENCE, default=3),
+    options.MAX_STEPS,
     number("max_grad_norm", 0.5, "Largest norm of the gradient.", minimum=0, advanced=True),
-    TRAIN_DEVICE,
+    options.TRAIN_DEVICE,
 )
 VECTORS = (
     replace(POOLING, advanced=True),
@@ -150,7 +141,7 @@ READER = (
     integer("hidden", 128, "Width of the recurrent layer in each direction.", minimum=1, advanced=True),
     choice("cell", ("lstm", "gru"), "Type of the recurrent layer.", advanced=True),
 )
-COMMON = (ENCODER, INPUTS, *NEGATIVES, *LOSS, *TEXT, *TRAINING)
+COMMON = (ENCODER, options.INPUTS, *NEGATIVES, *LOSS, *TEXT, *TRAINING)
 #: Settings that the released code and its logged runs share.
 RELEASED = {
     "learning_rate": 1e-4,

@@ -16,13 +16,7 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
-from scoring.ml.evaluators.unreferenced.conversations import (
-    context_turns,
-    flatten,
-    groups_in,
-    prepare,
-    reply_records,
-)
+from scoring.ml.evaluators.unreferenced import conversations
 from scoring.ml.evaluators.unreferenced.losses import check_loss
 from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
 from scoring.ml.evaluators.unreferenced.planning import check, get_sets
@@ -80,8 +74,8 @@ class UnreferencedEvaluator(TrainedEvaluator):
             network,
             loop,
             examples,
-            groups_in(sets.train),
-            groups_in(sets.dev),
+            conversations.groups_in(sets.train),
+            conversations.groups_in(sets.dev),
             state={"negatives": list(prepared.train.kinds)},
             notes=(*sets.notes, *missing_kinds(prepared.train), *cls.limits),
             embedded=False,
@@ -100,7 +94,7 @@ class UnreferencedEvaluator(TrainedEvaluator):
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Outputs where there are any, else true replies of the conversations."""
         result = super().fixture_records(job)
-        return result or reply_records(get_sets(job).dev)
+        return result or conversations.reply_records(get_sets(job).dev)
 
     @cached_property
     def utterances(self) -> UtteranceEncoder:
@@ -125,12 +119,13 @@ class UnreferencedEvaluator(TrainedEvaluator):
 
     def prepared(self, text: str) -> str:
         """A text as the network reads it."""
-        return prepare(text, bool(self.settings["lower_case"]))
+        return conversations.prepare(text, bool(self.settings["lower_case"]))
 
     def undefined(self, record: Record) -> str:
-        if self.settings["inputs"] != "text" and not context_turns(record, bool(self.settings["lower_case"])):
-            return "no context: there is nothing the text answers"
-        return ""
+        lower = bool(self.settings["lower_case"])
+        if self.settings["inputs"] == "text" or conversations.context_turns(record, lower):
+            return ""
+        return "no context: there is nothing the text answers"
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         values, cut = np.empty(len(records)), np.zeros(len(records), dtype=np.bool_)
@@ -151,12 +146,13 @@ class UnreferencedEvaluator(TrainedEvaluator):
         table = TextTable()
         owner, replies = np.empty(len(records), dtype=np.int64), np.empty(len(records), dtype=np.int64)
         for place, record in enumerate(records):
-            turns = ("",) if inputs == "text" else context_turns(record, lower)
+            turns = ("",) if inputs == "text" else conversations.context_turns(record, lower)
             owner[place] = number.setdefault(turns, len(number))
-            replies[place] = table.add("" if inputs == "context" else prepare(record.text, lower))
+            replies[place] = table.add("" if inputs == "context" else conversations.prepare(record.text, lower))
         flat = self.network_class.flat
         contexts = [
-            [table.add(flatten(turns), left=True)] if flat else [table.add(turn) for turn in turns] for turns in number
+            [table.add(conversations.flatten(turns), left=True)] if flat else [table.add(turn) for turn in turns]
+            for turns in number
         ]
         tokenized = self.utterances.tokenize(table.texts, table.left)
         lengths = np.array([len(rows) for rows in contexts], dtype=np.int64)
