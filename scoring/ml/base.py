@@ -5,7 +5,6 @@ Metrics are in `baselines/`, learned evaluators in `evaluators/`.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -290,18 +289,13 @@ class Evaluator(ABC):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `evaluator.json`; `load(folder)` then gives the same scores."""
-        path = Path(folder)
-        path.mkdir(parents=True, exist_ok=True)
-        from scoring.ml.training.store import write_whole
+        from scoring.ml.training.store import write_json
 
-        content: dict[str, Any] = {
-            "evaluator": self.name,
-            "options": self.options,
-            "signature": self.signature,
-            "version": VERSION,
-        }
-        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        write_whole(path / ARTIFACT, lambda draft: draft.write_text(text, encoding="utf-8"))
+        write_json(Path(folder) / ARTIFACT, self._header(options=self.options))
+
+    def _header(self, **more: Any) -> dict[str, Any]:
+        """The content of `evaluator.json`."""
+        return {"evaluator": self.name, **more, "signature": self.signature, "version": VERSION}
 
     def option_text(self, name: str) -> str:
         """A text option."""

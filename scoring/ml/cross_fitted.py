@@ -23,9 +23,9 @@ from scoring.ml.base import (
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError
-from scoring.ml.signature import VERSION, SignatureField, text_hash
+from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.store import write_folder
+from scoring.ml.training.store import write_folder, write_json
 from scoring.ml.types import Record, training_names
 
 
@@ -187,18 +187,11 @@ class CrossFitted(Evaluator):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write `evaluator.json` and one folder per fold; the folder appears whole or not at all."""
-        content = {
-            "evaluator": self.name,
-            "folds": len(self.members),
-            "signature": self.signature,
-            "version": VERSION,
-        }
 
         def write(draft: Path) -> None:
             for number, member in enumerate(self.members):
                 member.save_pretrained(draft / f"fold-{number}")
-            text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-            (draft / ARTIFACT).write_text(text, encoding="utf-8")
+            write_json(draft / ARTIFACT, self._header(folds=len(self.members)))
 
         write_folder(Path(folder), write)
 

@@ -40,11 +40,8 @@ class InvalidOption(ScoringError):
         self.evaluator, self.option, self.message = evaluator, option, message
         text = _("%(evaluator)s: option %(option)r %(message)s")
         super().__init__(text % {"evaluator": evaluator, "option": option, "message": message})
-
-    @property
-    def faults(self) -> tuple[InvalidOption, ...]:
-        """All invalid options."""
-        return (self,)
+        #: All invalid options.
+        self.faults: tuple[InvalidOption, ...] = (self,)
 
 
 class InvalidCall(InvalidOption):
@@ -66,12 +63,7 @@ class InvalidOptions(InvalidOption):
         first, *rest = faults
         said = "".join(f"; option {fault.option!r} {fault.message}" for fault in rest)
         super().__init__(first.evaluator, first.option, f"{first.message}{said}")
-        self._faults = tuple(faults)
-
-    @property
-    def faults(self) -> tuple[InvalidOption, ...]:
-        """All invalid options."""
-        return self._faults
+        self.faults = tuple(faults)
 
 
 class EncoderError(ScoringError):

@@ -7,8 +7,9 @@ from __future__ import annotations
 import json
 import random
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def preview(context: RunContext, **params: Any) -> dict[str, Any]:
         selection = Selection(context, ReferenceSelection(**params), None, max_items=PREVIEW_ITEMS)
         selection.select()
     rows = sorted(selection.rows(), key=lambda row: natural_key(row.key))
-    return {**selection.counts.as_dict(), "notes": selection.notes, "items": [vars(row) for row in rows]}
+    return {**selection.counts, "notes": selection.notes, "items": [vars(row) for row in rows]}
 
 
 @dataclass
@@ -91,38 +92,21 @@ class SelectedItem:
         return self.references[: self.n_start]
 
 
-@dataclass
-class Counts:
-    """Totals over items."""
-
-    items: int = 0
-    n_references: int = 0
-    added: int = 0
-    looked_at: int = 0
-    without_candidates: int = 0
-    in_training: int = 0
-    before: list[float] = field(default_factory=list)
-    after: list[float] = field(default_factory=list)
-
-    def add(self, row: SelectedItem) -> None:
-        self.items += 1
-        self.n_references += len(row.references)
-        self.added += len(row.references) - row.n_start
-        self.looked_at += row.n_candidates
-        self.without_candidates += not row.n_candidates
-        self.in_training += row.in_training
+def count_rows(rows: Iterable[SelectedItem]) -> dict[str, Any]:
+    """Return totals over items, and means over the items that had an initial reference."""
+    names = ("items", "n_references", "added", "looked_at", "without_candidates", "in_training")
+    totals: Counter[str] = Counter(dict.fromkeys(names, 0))
+    before: list[float] = []
+    after: list[float] = []
+    for row in rows:
+        n = len(row.references)
+        values = (1, n, n - row.n_start, row.n_candidates, int(not row.n_candidates), int(row.in_training))
+        totals.update(dict(zip(names, values, strict=True)))
         if row.before is not None and row.after is not None:
-            self.before.append(row.before)
-            self.after.append(row.after)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the totals, and means over the items that had an initial reference."""
-        totals = {name: value for name, value in vars(self).items() if isinstance(value, int)}
-        means = {
-            f"mean_{name}": sum(values) / len(values) if values else None
-            for name, values in (("before", self.before), ("after", self.after))
-        }
-        return {**totals, **means}
+            before.append(row.before)
+            after.append(row.after)
+    means = {"mean_before": before, "mean_after": after}
+    return {**totals, **{name: sum(values) / len(values) if values else None for name, values in means.items()}}
 
 
 class Selector:
@@ -180,7 +164,7 @@ class Selection:
             systems=tuple(options.systems),
         )  # fmt: skip
         self.items = self._list_items(max_items)
-        self.counts = Counts()
+        self.counts: dict[str, Any] = {}
         self.memory: list[SelectedItem] = []
         #: For each item its hash and the position of its line in the file.
         self.lines: dict[int, tuple[int, int]] = {}
@@ -198,7 +182,7 @@ class Selection:
                 "the systems that wrote them. Do not compare those systems with it."
             )
             notes.append(text)
-        if n := self.counts.in_training:
+        if n := self.counts["in_training"]:
             text = ngettext(
                 "%(n)s item belongs to a group that the evaluator was trained on, so its reliability is too "
                 "optimistic. Train it with folds: then each item is handled by a model that has not seen its group.",
@@ -207,7 +191,7 @@ class Selection:
                 n,
             )
             notes.append(text % {"n": f"{n:,}"})
-        if n := self.counts.without_candidates:
+        if n := self.counts["without_candidates"]:
             text = ngettext(
                 "%(n)s item had no candidate and has its initial references.",
                 "%(n)s items had no candidate and have their initial references.",
@@ -256,8 +240,7 @@ class Selection:
             for place, row in enumerate(rows, start=1):
                 self._select_one(row, references.get(row.pk, []), candidates.get(row.pk, []))
                 self.context.progress(at + place, total, "items", "choosing")
-        for selected in self.rows():
-            self.counts.add(selected)
+        self.counts = count_rows(self.rows())
 
     def _select_one(self, row: Item, references: list[str], candidates: list[Candidate]) -> None:
         from scoring.ml import Item as MLItem
@@ -350,7 +333,7 @@ def _initial_reliability(annotation: Annotation) -> float | None:
 def _store(selection: Selection) -> ReferenceSet:
     """Store the set and its controls, all or none."""
     options, context = selection.options, selection.context
-    total = selection.counts.n_references
+    total = selection.counts["n_references"]
 
     def report(rows: Iterator[Any]) -> Iterator[Any]:
         for stored, row in enumerate(rows, start=1):
@@ -400,5 +383,5 @@ def _describe_set(selection: Selection) -> dict[str, Any]:
         **({"systems": list(options.systems)} if options.systems else {}),
         "holds_judged_outputs": selection.origin.kind == OUTPUTS,
         "notes": selection.notes,
-        "counts": selection.counts.as_dict(),
+        "counts": selection.counts,
     }

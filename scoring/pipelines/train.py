@@ -144,6 +144,8 @@ class Training:
 
     def plan(self, dataset: Dataset, report: Report | None = None) -> dict[str, Any]:
         """Return the plan of all models together."""
+        from scoring.ml.types import ROWS
+
         plans = [self._plan_model(dataset, train, dev, report) for train, dev in self._parts(dataset)]
         seconds = [plan.seconds for plan in plans]
         return {
@@ -155,11 +157,7 @@ class Training:
             "afterwards": sum(plan.afterwards for plan in plans),
             **sum_ranges([plan.seconds_range for plan in plans]),
             "notes": merge_notes([note for plan in plans for note in plan.notes]),
-            "items": len(dataset.items),
-            "outputs": len(dataset.outputs),
-            "ratings": len(dataset.ratings),
-            "comparisons": len(dataset.comparisons),
-            "dialogues": len(dataset.dialogues),
+            **{name: len(getattr(dataset, name)) for name in ROWS},
             "simulated": sum(row.simulated for row in (*dataset.ratings, *dataset.comparisons)),
         }
 

@@ -125,7 +125,6 @@ IN_PLACE = {
     "retrieval/services/places.py": "a lock",
     "scoring/services/artefacts.py": "into the draft of a received evaluator",
     "scoring/ml/text/word_ngrams.py": "into the draft of an artefact",
-    "scoring/ml/cross_fitted.py": "into the draft of an artefact",
     "scoring/ml/evaluators/unreferenced/tools.py": "a log of texts in the folder of a training, cut to whole lines",
     "scoring/ml/artefact.py": "into the draft of an artefact",
     "scoring/pipelines/train.py": "a mark that is written again",
