@@ -195,10 +195,10 @@ def _rating(fields: dict[str, Any], row: Row) -> Rating:
 
 
 def _comparison(fields: dict[str, Any], row: Row) -> Comparison:
-    sides = {"system_a": fields["a"], "system_b": fields["b"], "reference_b": fields["reference"]}
     same = {name: fields[name] for name in ("item", "rater", "aspect", "verdict")}
-    steps = {name: _step(fields[name]) for name in ("step_a", "step_b")}
-    return Comparison(**same, **sides, **steps, simulated=bool(fields["simulated"]))
+    a, b = _step(fields["step_a"]), _step(fields["step_b"])
+    sides = {"system_a": fields["a"], "system_b": fields["b"], "reference_b": fields["reference"]}
+    return Comparison(**same, **sides, step_a=a, step_b=b, simulated=bool(fields["simulated"]))
 
 
 def _dialogue(fields: dict[str, Any], row: Row) -> Dialogue:

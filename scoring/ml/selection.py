@@ -200,7 +200,10 @@ def selection_report(
     done, total = 0, sum(map(bool, usable)) * len(evaluators)
     for choice, judged in zip(choices, usable, strict=True):
         for name, evaluator in evaluators.items() if judged else ():
-            chooser = _chooser(evaluator, choice, None if progress is None else _still(progress, done, total))
+            # Progress within a choice: the number of finished choices stays the same.
+            tick = None if progress is None else lambda _, __, done=done: progress(done, total)
+            by = _ByComparison if hasattr(evaluator, "compare") else _ByScore
+            chooser = by(evaluator, choice, tick)
             for run, items, scores in judged:
                 picked = chooser.pick(items, seed)
                 best = max(choice.candidates, key=lambda candidate: scores[candidate])
@@ -224,11 +227,6 @@ def selection_report(
         human.simulated,
         "ratings" if human.means else "comparisons",
     )
-
-
-def _still(progress: Tick, done: int, total: int) -> Tick:
-    """Progress within one choice: the number of finished choices stays the same."""
-    return lambda _, __: progress(done, total)
 
 
 def _row(name: str, kind: Kind, picks: Sequence[Pick]) -> SelectionRow:
@@ -366,8 +364,3 @@ class _ByComparison:
             names, [j for _, j, _ in rows], [i for i, _, _ in rows], [s for _, _, s in rows], scores
         )
         return rank_by_games(table, seeds=_SEEDS, seed=seed, tie=self.tie_rule).order[0]
-
-
-def _chooser(evaluator: Evaluator, choice: Choice, tick: Tick | None) -> _ByScore | _ByComparison:
-    by = _ByComparison if hasattr(evaluator, "compare") else _ByScore
-    return by(evaluator, choice, tick)

@@ -21,7 +21,7 @@ from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.checks import refuse_nan
-from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.curve import BEST, FinetuneResult
 from scoring.ml.training.finetune import FinetuneSettings, finetune
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.gold import choose_aspect
@@ -400,7 +400,8 @@ def _train_phase(
         assert held_out is not None
         result = held_out(net)
         seen += 1
-        fresh = check and seen == 1 and not _past_first(job, phase, attempt)
+        # Unless an earlier start of this phase already completed its first evaluation.
+        fresh = check and seen == 1 and not (job.folder / _phase_name(phase.name, attempt) / BEST).is_file()
         if fresh and result["accuracy"] <= held_out.majority + COLLAPSE:
             raise _Collapsed
         return result
@@ -413,9 +414,3 @@ def _train_phase(
         phase=_phase_name(phase.name, attempt),
         evaluate=evaluate if held_out is not None else None,
     )
-
-
-def _past_first(job: FitJob, phase: Phase, attempt: int) -> bool:
-    """Whether an earlier start of this phase already completed its first evaluation."""
-    folder = job.folder / _phase_name(phase.name, attempt)
-    return any(folder.glob("best.safetensors"))

@@ -36,7 +36,6 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
 from scoring.ml.training.checks import describe_truncation
-from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
@@ -128,11 +127,12 @@ class Perception(TrainedEvaluator):
             state["penalties"] = trainer.accuracies
         if not job.flag("conditional"):
             state["references"] = kept
+        collapsed = result.metrics.get("confidence", 0.0) > 0.999
         notes = (
             "A system's score falls as the discriminator improves: compare systems only under the same signature.",
             *whole.omissions,
             *training.describe_penalty(trainer.accuracies, network),
-            *(["The confidence branch collapsed: c is nearly 1 everywhere."] if _collapsed(result) else []),
+            *(["The confidence branch collapsed: c is nearly 1 everywhere."] if collapsed else []),
         )
         examples = {"texts": len(texts.records), "systems": len(systems)}
         groups, dev_groups = list_groups(learned), list_groups(held_out)
@@ -283,7 +283,3 @@ def _drops(source: EncoderSource) -> bool:
     config = NetworkConfig(encoder=dict(source.config), network={}, attention="eager")
     with torch.device("meta"):
         return has_dropout(PerceptionNetwork(config).tower(0))
-
-
-def _collapsed(result: FinetuneResult) -> bool:
-    return result.metrics.get("confidence", 0.0) > 0.999

@@ -71,7 +71,8 @@ class Trainer:
             )
             self.accuracies[penalty] = _accuracy(result)
             tried.append((penalty, network, result, self.chosen))
-        _, network, result, self.chosen = max(tried, key=lambda one: _or_least(self.accuracies[one[0]]))
+        ranks = {name: -math.inf if value is None else value for name, value in self.accuracies.items()}
+        _, network, result, self.chosen = max(tried, key=lambda one: ranks[one[0]])
         return _for_scoring(network, self.job.encoder), replace(result, steps=self.steps, seconds=self.seconds)
 
     def _train(
@@ -185,10 +186,6 @@ def _accuracy(result: FinetuneResult) -> float | None:
     """The accuracy on held-out pairs; None if the training diverged without usable weights."""
     lost = any(row.get("diverged") and row["kept"] is None for row in result.log)
     return None if lost else result.metrics.get("accuracy")
-
-
-def _or_least(value: float | None) -> float:
-    return -math.inf if value is None else value
 
 
 def describe_penalty(accuracies: Mapping[str, float | None], network: PerceptionNetwork) -> list[str]:

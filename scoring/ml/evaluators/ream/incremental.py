@@ -76,14 +76,11 @@ class GrownSet:
             result[at : at + step] = self._read(graph)
         return result
 
-    def _looking(self, new: Sides) -> torch.Tensor:
-        """(k, n, heads) logits of each new text looking at those of the set."""
-        return _logits(self.network, new.target[:, None], self.sides.source[None])
-
     def _own_mean(self, new: Sides) -> torch.Tensor:
         """(k, heads, size) z of each new text, which looks at the set and at itself."""
         own = _logits(self.network, new.target, new.source)[:, None]  # (k, 1, heads)
-        alpha = torch.cat([self._looking(new), own], dim=1).softmax(dim=1)
+        others = _logits(self.network, new.target[:, None], self.sides.source[None])  # (k, n, heads)
+        alpha = torch.cat([others, own], dim=1).softmax(dim=1)
         return torch.einsum("knh,nhc->khc", alpha[:, :-1], self.sides.values) + alpha[:, -1, :, None] * new.values
 
     def _read(self, graph: torch.Tensor) -> torch.Tensor:

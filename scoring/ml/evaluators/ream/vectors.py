@@ -48,7 +48,7 @@ class Reading:
         """The settings of a training, by its options. Raises `EncoderError` for a layer that the encoder lacks."""
         return cls(
             resolve_layer(source, int(cast(int, options["layer"]))),
-            as_pooling(options["pooling"]),
+            cast(Pooling, options["pooling"]),
             cast("int | None", options["max_length"]),
             str(options["inputs"]),
         )
@@ -117,8 +117,3 @@ class PairEncoder(VectorEncoder):
         if not both:
             return np.empty((0, self.source.width), dtype=np.float32), np.zeros(0, dtype=np.bool_)
         return np.stack([vector for vector, _ in both]), np.array([cut for _, cut in both])
-
-
-def as_pooling(text: object) -> Pooling:
-    """Return the `text` of an option as its type."""
-    return cast(Pooling, str(text))

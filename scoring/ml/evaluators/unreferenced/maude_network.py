@@ -38,7 +38,7 @@ class MaudeNetwork(UnreferencedNetwork):
 
     def contexts(self, texts: Tensor, lengths: Tensor) -> Tensor:
         """In one direction place t holds the vector of the first t + 1 turns; in both only the last place counts."""
-        return self._project(self._largest(self._states(texts, lengths), lengths))
+        return self.context_of_largest(self._largest(self._states(texts, lengths), lengths))
 
     def chosen_contexts(self, texts: Tensor, lengths: Tensor, owner: Tensor, position: Tensor) -> Tensor:
         largest = self._largest(self._states(texts, lengths), lengths)
@@ -47,7 +47,7 @@ class MaudeNetwork(UnreferencedNetwork):
             # As released: outputs of the batch's padding are zeros, and the largest value is taken over them too.
             padded = (position < largest.shape[1])[:, None]
             chosen = torch.where(padded, chosen.clamp_min(0), chosen)
-        return self._project(chosen)
+        return self.context_of_largest(chosen)
 
     def _states(self, texts: Tensor, lengths: Tensor) -> Tensor:
         """(contexts, longest, hidden) outputs of the recurrent layers."""
@@ -71,7 +71,8 @@ class MaudeNetwork(UnreferencedNetwork):
         whole = states.masked_fill(beyond[:, :, None], float("-inf")).amax(dim=1)
         return whole[:, None, :].expand(-1, states.shape[1], -1)
 
-    def _project(self, largest: Tensor) -> Tensor:
+    def context_of_largest(self, largest: Tensor) -> Tensor:
+        """(..., down) the context vectors of the largest outputs (..., hidden)."""
         return cast(Tensor, self.project(largest))
 
     def _cast(self, vectors: Tensor) -> Tensor:
@@ -89,7 +90,3 @@ class MaudeNetwork(UnreferencedNetwork):
         output, new_state = self.transition(x, state)
         new = output[0, 0]
         return new_state, new if largest is None else torch.maximum(largest, new)
-
-    def context_of_largest(self, largest: Tensor) -> Tensor:
-        """(down,) the context vector of the largest outputs."""
-        return self._project(largest)
