@@ -171,7 +171,7 @@ def test_interrupted_run_continues_where_it_stopped(cast, monkeypatch):
     from scoring.selectors import inputs
 
     make_outputs(cast.project, make_items(cast.project, 4))
-    monkeypatch.setattr(score, "iterate_inputs", partial(inputs.iterate_inputs, items=1))
+    monkeypatch.setattr(inputs, "iterate_inputs", partial(inputs.iterate_inputs, items=1))
     stored = score.store_scores
 
     def stop_after_two(**arguments: object) -> None:

@@ -17,7 +17,8 @@ from evalapp.common.models import Run
 from scoring.ml import registry
 from scoring.ml.artefact import REQUIRED
 from scoring.models import Evaluator, ScoreSet
-from scoring.services import artefacts, training
+from scoring.selectors import training as trainings
+from scoring.services import artefacts
 from scoring.services.artefacts import receive_artefact
 from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.training import TrainingOptions, start_training
@@ -36,7 +37,7 @@ def people(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cast]:
 
 def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run, Future[Run]]:
     """The second request comes after the first has looked up the taken names, but before it has reserved its own."""
-    looked, others = training.names_in_making, list[Future[Run]]()
+    looked, others = trainings.names_in_making, list[Future[Run]]()
 
     def work() -> Run:
         try:
@@ -48,12 +49,12 @@ def both(monkeypatch: pytest.MonkeyPatch, first: Any, second: Any) -> tuple[Run,
 
         def meanwhile(project: Any) -> dict[str, Run]:
             found = looked(project)
-            monkeypatch.setattr(training, "names_in_making", looked)
+            monkeypatch.setattr(trainings, "names_in_making", looked)
             others.append(pool.submit(work))
             wait(others, timeout=0.5)
             return found
 
-        monkeypatch.setattr(training, "names_in_making", meanwhile)
+        monkeypatch.setattr(trainings, "names_in_making", meanwhile)
         run = first()
         wait(others, timeout=20)
     return run, others[0]
