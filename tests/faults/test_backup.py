@@ -390,14 +390,14 @@ def test_backup_of_a_newer_version_is_explained(backup, empty, monkeypatch):
             Manifest, "as_bytes", lambda self: original(self).replace(b'"0001_initial"', b'"0001_initial", "9999_x"', 1)
         )
         make_backup(target=newer)
-    with pytest.raises(Conflict, match=r"does not know the migration \w+\.9999_x"):
+    with pytest.raises(Conflict, match=r"\w+\.9999_x"):
         restore_backup(path=newer)
     MigrationRecorder(connection).record_applied("common", "9999_y")
     for work in (
         lambda: restore_backup(path=backup.file, replace=True),
         lambda: make_backup(target=backup.home / "no"),
     ):
-        with pytest.raises(Conflict, match=r"belongs to a newer version: it has common\.9999_y"):
+        with pytest.raises(Conflict, match=r"newer version.*common\.9999_y"):
             work()
     assert is_empty()
 

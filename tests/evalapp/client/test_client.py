@@ -138,17 +138,17 @@ def test_unsendable_input_is_refused_locally(rita, installation, tmp_path):
         project.upload_rows("ratings", [{"value": 1.0}, {"value": math.inf}])
     with pytest.raises(InvalidArgument, match="row 1"):
         project.upload_rows("ratings", [{"value": object()}])
-    with pytest.raises(InvalidArgument, match=r"row 1 .*: meta\.said\[1\] holds half a surrogate pair.*'replace'"):
+    with pytest.raises(InvalidArgument, match=r"row 1 .*meta\.said\[1\].*surrogate.*'replace'"):
         project.upload_rows("outputs", [{"text": "a", "meta": {"said": ["b", "half \ud800 pair"]}}])
-    with pytest.raises(InvalidArgument, match=r"pairs\[1\]: a text holds half a surrogate pair"):
+    with pytest.raises(InvalidArgument, match=r"pairs\[1\].*surrogate"):
         rita.evaluator("chrf").score(["a", {"text": "\ud800"}])
-    with pytest.raises(InvalidArgument, match="set holds half a surrogate pair"):
+    with pytest.raises(InvalidArgument, match=r"set .*surrogate"):
         list(project.references(set="\udfff"))
     with pytest.raises(InvalidArgument, match="the name holds half"):
         rita.project("\ud800")
-    with pytest.raises(InvalidArgument, match="'seven' is not an id"):
+    with pytest.raises(InvalidArgument, match="'seven'"):
         rita.run("seven")
-    with pytest.raises(MissingFile, match=r"nothing\.jsonl does not exist"):
+    with pytest.raises(MissingFile, match=r"nothing\.jsonl"):
         project.upload(tmp_path / "nothing.jsonl")
     with pytest.raises(FileNotFoundError, match="no file of the interchange format"):
         project.upload(tmp_path)
@@ -309,7 +309,7 @@ def test_leaderboards(filled):
     assert table.signature
     frame = table.to_pandas()
     assert {"evaluator", "pearson.value", "pearson.low", "n_items"} <= set(frame.columns)
-    with pytest.raises(BadRequest, match=r"method (is|must be) one of"):
+    with pytest.raises(BadRequest, match="method "):
         filled.leaderboard("systems", method="magic")
 
 

@@ -33,7 +33,7 @@ def test_numpy_numbers_and_missing_values():
 
 @pytest.mark.parametrize("value", [float("inf"), np.float64("-inf"), object(), {1, 2}, "\ud800"])
 def test_values_without_json_form_are_refused(value):
-    with pytest.raises(InvalidArgument, match="row 7 cannot be written as JSON"):
+    with pytest.raises(InvalidArgument, match=r"row 7 .*JSON"):
         dump_line({"value": value}, 7)
 
 

@@ -117,9 +117,9 @@ def test_argparse_error_is_json_if_requested(words: list[str], says: str, capsys
 
 @pytest.mark.django_db
 def test_unknown_project_suggests_the_nearest(cast: Any) -> None:
-    with pytest.raises(NotThere, match=r"no project “alhpa”\. Did you mean alpha\? Projects: .*alpha"):
+    with pytest.raises(NotThere, match=r"“alhpa”.* alpha\?.* alpha"):
         commands.find_project("alhpa")
-    with pytest.raises(NotThere, match=r"no project “zzz”\. Projects"):
+    with pytest.raises(NotThere, match="“zzz”"):
         commands.find_project("zzz")
 
 

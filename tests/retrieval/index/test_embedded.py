@@ -238,7 +238,7 @@ def test_errors_in_whole_files_and_in_given_rows(tmp_path):
     (tmp_path / "cut.jsonl.gz").write_bytes(gzip.compress(b'{"query": "a", "response": "b"}\n' * 99)[:-12])
     with pytest.raises(CorpusError, match="ends in the middle"):
         build(tmp_path / "cut.jsonl.gz", tmp_path / "index")
-    with pytest.raises(CorpusError, match='rows:2: "meta" cannot be written as JSON') as caught:
+    with pytest.raises(CorpusError, match=r'rows:2: "meta" .*JSON') as caught:
         build([*make_rows([("a", "b")]), {"query": "c", "response": "d", "meta": {"x": {1}}}], tmp_path / "index")
     assert (caught.value.file, caught.value.line) == ("rows", 2)
     (tmp_path / "long.jsonl").write_text('{"query": "a", "response": "b"}')
@@ -339,7 +339,7 @@ def test_damage_is_named(tmp_path):
 
     texts.write_bytes(whole.replace(b'"c"', b'"x"'))
     open_index(folder).close()  # the size is right; only `verify` reads everything
-    with pytest.raises(IndexFormatError, match=r"texts\.jsonl: does not have the content"):
+    with pytest.raises(IndexFormatError, match=r"texts\.jsonl: .*content"):
         verify(folder)
     texts.write_bytes(whole[:-1])
     with pytest.raises(IndexFormatError, match=f"has {len(whole) - 1} bytes instead of {len(whole)}"):
@@ -350,7 +350,7 @@ def test_damage_is_named(tmp_path):
 
     written = json.loads(manifest.read_text())
     manifest.write_text(json.dumps({**written, "format": 2}))
-    with pytest.raises(IndexFormatError, match="of format 2, this program reads 1; build it again"):
+    with pytest.raises(IndexFormatError, match=r"format 2, .* 1; "):
         append(folder, make_rows([("a", "b")]))
     assert texts.parent.is_dir()  # possibly from a newer version: left alone
     manifest.write_text("{")

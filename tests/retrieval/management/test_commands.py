@@ -45,7 +45,7 @@ def test_add_list_reindex_delete(cast, file):
     assert file.exists()
     again = command("corpus", "add", "talk", str(file), "--project", "alpha", "--here")
     assert (again["made"], again["added"], again["pairs"]) == (False, 0, 5)
-    with pytest.raises(CommandError, match="was created with the licence “CC0”, which cannot change"):
+    with pytest.raises(CommandError, match="licence “CC0”"):
         command("corpus", "add", "talk", str(file), "--project", "alpha", "--licence", "MIT", "--here")
     Dialogue.objects.create(project=cast.project, key="d", turns=["Hi!", "Hello."])
     derived = said("corpus", "add", "talk", "--derive", "dialogues", "--project", "alpha", "--here")

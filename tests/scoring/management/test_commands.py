@@ -97,7 +97,7 @@ def test_score_against_a_named_set(cast):
 def test_set_without_references_for_the_outputs_is_refused_at_once(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
     ReferenceSet.objects.create(project=cast.project, name="bare")
-    with pytest.raises(CommandError, match="The reference set bare has no reference for any output") as caught:
+    with pytest.raises(CommandError, match="reference set bare") as caught:
         command("score", "chrf", "--project", "alpha", "--references", "bare", "--here")
     assert (caught.value.returncode, Run.objects.count(), ScoreSet.objects.count()) == (2, 0, 0)
 

@@ -95,17 +95,17 @@ def test_impossible_requests_are_explained(checkpoints):
     def ask(**params):
         return get_job("selection").ask(project=checkpoints.project, user=None, params=params)
 
-    with pytest.raises(BadInput, match="evaluators must be a list of names"):
+    with pytest.raises(BadInput, match="evaluators "):
         ask(evaluators="length")
-    with pytest.raises(BadInput, match="variants must be an object of lists of names"):
+    with pytest.raises(BadInput, match="variants "):
         ask(variants={"a": "wide"})
     with pytest.raises(BadInput, match="pace is unknown"):
         ask(pace=1)
-    with pytest.raises(BadInput, match="Unknown systems in alpha: flat"):
+    with pytest.raises(BadInput, match="alpha: flat"):
         ask(variants={"a": ["wide", "flat"]})
-    with pytest.raises(BadInput, match="runs must be a whole number from 1 to 100"):
+    with pytest.raises(BadInput, match=r"runs .*1 to 100"):
         ask(runs=0)
-    with pytest.raises(BadInput, match="comparative must be trained first"):
+    with pytest.raises(BadInput, match=r"comparative .*trained"):
         ask(evaluators=["comparative"])
     assert ask(evaluators=["length"]).pk == ask(evaluators=["length"]).pk
     Output.objects.exclude(step=10).delete()

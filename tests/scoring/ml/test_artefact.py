@@ -146,7 +146,7 @@ def test_contradicting_header_is_refused(folder: Path, change: dict[str, Any], m
 @pytest.mark.parametrize("content", [b"null", b"[]", b"{}", b"", b"\xff\xfe"])
 def test_invalid_configuration_is_named(folder: Path, content: bytes) -> None:
     (folder / "config.json").write_bytes(content)
-    with pytest.raises(ArtefactError, match=r"config\.json is damaged .*; copy it again"):
+    with pytest.raises(ArtefactError, match=r"config\.json .*damaged"):
         load(folder)
 
 
@@ -206,7 +206,7 @@ def test_tokenizer_with_another_limit_is_refused(tuned: Path, tmp_path: Path, co
     with pytest.raises(ArtefactError, match="its tokenizer's files are not those that were saved"):
         load(folder)
     edit(folder / "evaluator.json", lambda header: header["encoder"].pop("tokenizer"))
-    with pytest.raises(ArtefactError, match="its encoder read 40 tokens when it was saved, but 64"):
+    with pytest.raises(ArtefactError, match=r"40 tokens .*64"):
         load(folder)
 
 
@@ -214,7 +214,7 @@ def test_encoder_with_a_lower_limit_is_refused(tmp_path: Path) -> None:
     source = find_encoder(tiny_encoder("bert", tmp_path / "encoder", layers=1))
     untrained(source).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
     edit(tmp_path / "encoder" / "tokenizer_config.json", lambda content: content.update(model_max_length=20))
-    with pytest.raises(ArtefactError, match="its encoder read 64 tokens when it was saved, but 20"):
+    with pytest.raises(ArtefactError, match=r"64 tokens .*20"):
         load(tmp_path / "out")
 
 
@@ -225,7 +225,7 @@ def test_moved_frozen_encoder_can_be_named(tmp_path: Path, monkeypatch: pytest.M
     untrained(find_encoder("mine")).with_fixtures(RECORDS).save_pretrained(tmp_path / "out")
     before = load(tmp_path / "out").score(RECORDS)
     shutil.move(tmp_path / "mine", tmp_path / "moved")
-    with pytest.raises(ArtefactError, match=r"needs the encoder in .*mine, .*encoder=\"PATH\""):
+    with pytest.raises(ArtefactError, match=r'encoder .*mine, .*encoder="PATH"'):
         load(tmp_path / "out")
     np.testing.assert_array_equal(load(tmp_path / "out", encoder=str(tmp_path / "moved")).score(RECORDS), before)
     tiny_encoder("bert", tmp_path / "other", layers=1, seed=8)
@@ -249,7 +249,7 @@ def test_lost_fixtures_are_detected(folder: Path) -> None:
     with pytest.raises(ArtefactError, match=rf"holds {len(lines) - 1}, but {len(lines)} fixtures were saved"):
         load(folder)
     path.write_text("", encoding="utf-8")
-    with pytest.raises(ArtefactError, match=r"fixtures\.jsonl is empty, but \d+ fixtures were saved; copy it again"):
+    with pytest.raises(ArtefactError, match=r"fixtures\.jsonl .*empty.* \d+ fixtures"):
         load(folder, verify=False)
 
 

@@ -123,7 +123,7 @@ def test_name_of_the_data_is_one_line(tmp_path):
     """As in `manage.py load`: LaTeX would execute the text after a line break."""
     write(tmp_path, items=[ITEM])
     (tmp_path / "dataset.json").write_text(json.dumps({**HEADER, "name": "A\n\\input{x}"}), encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"dataset.json.*name: Names cannot contain line breaks.*U\+000A LINE FEED"):
+    with pytest.raises(DatasetError, match=r"dataset.json.*name: .*U\+000A LINE FEED"):
         read_dataset(tmp_path)
 
 

@@ -116,7 +116,7 @@ def test_single_input_that_does_not_fit_suggests_a_remedy():
     def full(batch) -> torch.Tensor:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    with pytest.raises(ScoringError, match="20 tokens does not fit into memory: lower max_length"):
+    with pytest.raises(ScoringError, match=r"20 tokens .*max_length"):
         Engine(device="cpu").map([Encoding(tuple(range(20)))], full)
 
 
@@ -146,7 +146,7 @@ def test_device():
         assert resolve_device("auto") == "cpu"
         with pytest.raises(ScoringError, match="no GPU"):
             resolve_device("cuda:1")
-    with pytest.raises(ScoringError, match="must be auto, cpu, cuda or cuda:N, not “foo”"):
+    with pytest.raises(ScoringError, match=r"auto, cpu, cuda .*cuda:N.*“foo”"):
         resolve_device("foo")
 
 

@@ -112,7 +112,7 @@ def test_unlearned_aspect_is_refused(folder: Path, encoder: str) -> None:
 @pytest.mark.parametrize("seed", ["abc", -1, 2**31, 1.5, True, None])
 def test_invalid_seed_is_refused_before_training(folder: Path, encoder: str, seed: Any) -> None:
     """Once, it was used in training, and the folder could not be read again."""
-    with pytest.raises(ValueError, match="option 'seed' must be a whole number from 0"):
+    with pytest.raises(ValueError, match=r"'seed'.* 0"):
         plan("adem", read_dataset(folder), encoder=encoder, aspect="quality", seed=seed)
 
 

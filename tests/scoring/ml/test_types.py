@@ -58,7 +58,7 @@ def test_every_part_gets_a_group():
 
 
 def test_too_few_groups_and_other_rules_are_refused():
-    with pytest.raises(ValueError, match="2 groups cannot be parted into 3"):
+    with pytest.raises(ValueError, match=r"2 groups .*3"):
         assign_groups({"a", "b"}, 1, (0.8, 0.1, 0.1))
     with pytest.raises(ValueError, match="whole groups"):
         make_dataset().split(by="row")  # type: ignore[arg-type]

@@ -245,15 +245,15 @@ def test_names_are_checked_before_anything_is_stored(toy, settings):
     def send(files: Files, name: str = "") -> None:
         receive_artefact(project=toy.project, user=None, name=name, files=files)
 
-    with pytest.raises(BadInput, match=r"weights\.pkl is not a file of an evaluator"):
+    with pytest.raises(BadInput, match=r"weights\.pkl"):
         send({"files": [SimpleUploadedFile("weights.pkl", b"x")]})
-    with pytest.raises(BadInput, match="other is not a part of an evaluator"):
+    with pytest.raises(BadInput, match=r"other .*part"):
         send({"other": [SimpleUploadedFile("card.md", b"x")]})
-    with pytest.raises(BadInput, match=r"card\.md was sent twice"):
+    with pytest.raises(BadInput, match=r"card\.md .*twice"):
         send({"files": [SimpleUploadedFile("card.md", b"x"), SimpleUploadedFile("card.md", b"y")]})
     with pytest.raises(BadInput, match="no file"):
         send({})
-    with pytest.raises(Conflict, match="is reserved by evalapp"):
+    with pytest.raises(Conflict, match="reserved"):
         send({"files": [SimpleUploadedFile("card.md", b"x")]}, name="upload")
     assert not list(Path(settings.ARTEFACTS_DIR).rglob("*.md"))
     assert not Run.objects.filter(kind="artefact").exists()

@@ -145,17 +145,17 @@ def test_impossible_combinations_are_explained(scored, settings, tmp_path):
         start_combination(project=scored.project, options=CombineOptions(("length", "random"), name="pair"))
     with pytest.raises(BadInput, match="share"):
         start_combination(project=scored.project, options=CombineOptions(("length", "random"), share=1.0))
-    with pytest.raises(BadInput, match="seed must be a whole number from 0"):
+    with pytest.raises(BadInput, match=r"seed .* 0"):
         start_combination(project=scored.project, options=CombineOptions(("length", "random"), seed=-1))
     make_trained(scored.project, "ream-1", name="ream")
-    with pytest.raises(BadInput, match="seed must be a whole number from 0"):
+    with pytest.raises(BadInput, match=r"seed .* 0"):
         start_curves(project=scored.project, options=CurveOptions("ream-1", seed=-1), send=False)
 
 
 def test_part_without_any_score_is_refused(scored, score):
     Item.objects.filter(project=scored.project).update(context=[], source=None)
     assert score(scored.project, "overlap").result["undefined"] == 24
-    with pytest.raises(BadInput, match="overlap is undefined for every output"):
+    with pytest.raises(BadInput, match=r"overlap .*undefined"):
         start_combination(project=scored.project, options=CombineOptions(("length", "overlap")), send=False)
 
 
@@ -269,7 +269,7 @@ def test_deleting_a_part_is_announced_and_reported(scored, score, client, settin
     assert way in str(refused.value)
     again = client.post(reverse("scoring:combine-again", args=["alpha", "comb-1"]))
     assert (again.status_code, way in unescape(read_page(again))) == (400, True)
-    with pytest.raises(BadInput, match=r"alpha has no evaluator comp-a\."):
+    with pytest.raises(BadInput, match="comp-a"):
         start_combination(project=scored.project, options=CombineOptions(("length", "comp-a")))
     # Retrying a run that failed earlier gives the same message.
     run = execute_run(

@@ -122,7 +122,7 @@ def test_corpus_measure_stores_a_value_per_system(cast):
 
 def test_named_reference_set_must_exist(cast):
     make_outputs(cast.project, make_items(cast.project, 2))
-    with pytest.raises(NotThere, match="no reference set “better”"):
+    with pytest.raises(NotThere, match="“better”"):
         apply_evaluator(project=cast.project, evaluator="token-f1", references="better", send=False)
 
 
@@ -473,7 +473,7 @@ def test_name_of_a_trained_evaluator_is_never_a_baseline(cast, settings, tmp_pat
     settings.ARTEFACTS_DIR = tmp_path
     make_outputs(cast.project, make_items(cast.project, 1))
     make_trained(cast.project, "random-seed-7")
-    with pytest.raises(Conflict, match=r"The name random-seed-7, .* belongs to a trained maude"):
+    with pytest.raises(Conflict, match=r"random-seed-7, .*maude"):
         apply_evaluator(project=cast.project, evaluator="random", options={"seed": 7}, send=False)
     assert not ScoreSet.objects.exists()
     apply(cast.project, "random")

@@ -64,7 +64,7 @@ def test_choosing_an_aspect(cast, aspect):
     Aspect.objects.create(project=cast.project, name="first but unrated", low=1, high=5, position=0)
     Aspect.objects.filter(pk=aspect.pk).update(position=1)
     assert choose_aspect(cast.project, "", judged_by="ratings") == aspect
-    with pytest.raises(NotThere, match="There are: first but unrated, quality"):
+    with pytest.raises(NotThere, match="first but unrated, quality"):
         choose_aspect(cast.project, "nonsense", judged_by="ratings")
     with pytest.raises(BadInput, match="no comparisons of outputs yet"):
         choose_aspect(cast.project, "", judged_by="comparisons")

@@ -86,7 +86,7 @@ def test_human_system_table_stays_current_after_scoring(large, score):
 
 def test_missing_reference_set_is_reported(scored):
     for query in (EvaluatorsQuery(references="betre"), SystemsQuery(by="length", references="betre")):
-        with pytest.raises(NotThere, match="There is no reference set “betre” in alpha"):
+        with pytest.raises(NotThere, match=r"“betre” .*alpha"):
             get_leaderboard(project=scored.project, query=query)
 
 
@@ -97,7 +97,7 @@ def test_scores_of_another_aspect_are_not_used(scored):
         for aspect in ("", "tone")
     }
     assert found == {"": "tone", "tone": "tone"}
-    with pytest.raises(BadInput, match="no scores of “wit” with the references “original”, only of other aspects"):
+    with pytest.raises(BadInput, match=r"“wit” .*“original”"):
         get_leaderboard(project=scored.project, query=SystemsQuery(by="length", aspect="wit"))
     # An evaluator with one score for all aspects has it for each.
     assert get_leaderboard(project=scored.project, query=SystemsQuery(by="token-f1", aspect="wit")).table["rows"]

@@ -49,7 +49,7 @@ def test_common_start_of_rounds_stays_until_the_campaign_is_closed(cast, monkeyp
     campaign = start_writing(cast, items=1, options={"mode": "rounds", "group_size": 2})
     start = f"{campaign.slug}-start"
     open_task_view(cast.annotator, campaign)
-    with pytest.raises(Conflict, match=r"“More replies” start with more-replies-start.*Close the campaign first"):
+    with pytest.raises(Conflict, match=r"“More replies” .*more-replies-start"):
         delete_set(project=cast.project, name=start)
     close_campaign(user=cast.researcher, campaign=campaign)
     delete_set(project=cast.project, name=start)
@@ -116,7 +116,7 @@ def test_merging_keeps_each_text_once(project) -> None:
 
 def test_deletion_reports_dependents(project, score) -> None:
     score(project, "token-f1", references="chosen")
-    with pytest.raises(Conflict, match="8 scores by token-f1 were computed with chosen"):
+    with pytest.raises(Conflict, match=r"8 scores .*token-f1 .*chosen"):
         delete_set(project=project, name="chosen")
     with pytest.raises(Conflict, match="Undo the upload"):
         delete_set(project=project, name="original")

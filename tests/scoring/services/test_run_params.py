@@ -102,6 +102,6 @@ def test_seed_is_valid_for_every_library(toy, start, seed, settings, tmp_path):
         start_robustness: lambda: RobustnessOptions("length", seed=seed),
         start_selection: lambda: SelectionOptions(seed=seed),
     }.get(start, lambda: TrainingOptions("toy", seed=seed))()
-    with pytest.raises(BadInput, match=r"seed must be a (whole )?number from 0 to 2147483647\.") as refused:
+    with pytest.raises(BadInput, match=r"seed .*0 to 2147483647\.") as refused:
         start(project=toy.project, options=options)
     assert [fault.field for fault in refused.value.faults] == ["seed"]

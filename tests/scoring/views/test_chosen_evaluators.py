@@ -94,7 +94,7 @@ def test_only_chosen_evaluators_get_rows_and_affect_tests_and_exclusions(halves)
 
 
 def test_unknown_evaluator_is_an_error_and_one_without_scores_is_reported(halves, client, score):
-    with pytest.raises(BadInput, match=r"no evaluator “nobody” in alpha. There are: .*length.*random.*token-f1"):
+    with pytest.raises(BadInput, match=r"“nobody” .*alpha.*length.*random.*token-f1"):
         parse_query(EvaluatorsQuery, {"evaluators": "nobody,length"}, halves.project)
     client.force_login(halves.researcher)
     shown = client.get(PAGE + "?evaluators=nobody")

@@ -55,6 +55,6 @@ def test_flag_accepts_on_and_off(said, read):
 
 
 def test_other_flag_value_is_an_error_naming_the_flag():
-    with pytest.raises(BadInput, match="current must be 1 or 0") as caught:
+    with pytest.raises(BadInput, match=r"current .*1 .*0") as caught:
         read_flag({"current": "maybe"}, "current")
     assert caught.value.faults[0].field == "current"

@@ -86,5 +86,5 @@ def test_unknown_column_type_is_named():
     from django.db import models
 
     field = models.DurationField(name="length")
-    with pytest.raises(TypeError, match=r"backups do not support DurationField"):
+    with pytest.raises(TypeError, match="DurationField"):
         tables.find_kind(field)

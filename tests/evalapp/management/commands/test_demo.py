@@ -120,10 +120,10 @@ def test_foreign_project_of_that_name_is_left_alone(cast, tmp_path, reset):
     folder.mkdir()
     (folder / "items.jsonl").write_text('{"id": "i1", "context": ["Hello?"]}\n')
     members = set(Membership.objects.values_list("project", "user"))
-    with pytest.raises(CommandError, match="project “alpha” does not belong to the demonstration"):
+    with pytest.raises(CommandError, match="“alpha”"):
         run("--data", str(folder), *reset)
     Project.objects.filter(slug="alpha").update(slug="demo")
-    with pytest.raises(CommandError, match="project “demo” does not belong to the demonstration"):
+    with pytest.raises(CommandError, match="“demo”"):
         run(*reset)
     assert set(Membership.objects.values_list("project", "user")) == members
     assert not User.objects.filter(username="owner").exists()

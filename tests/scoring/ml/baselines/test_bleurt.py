@@ -102,9 +102,9 @@ def test_long_pairs_are_truncated_and_counted(checkpoint):
 
 
 def test_missing_checkpoint_is_explained(tmp_path, tiny_encoder):
-    with pytest.raises(InvalidOption, match="no default: the folder of a BLEURT converted"):
+    with pytest.raises(InvalidOption, match="BLEURT"):
         load("bleurt")
-    with pytest.raises(EncoderError, match="is no regression checkpoint but a BertModel"):
+    with pytest.raises(EncoderError, match=r"regression .*BertModel"):
         load("bleurt", encoder=tiny_encoder())
     with pytest.raises(EncoderError, match="has 2 labels"):
         load("bleurt", encoder=save_regression(tmp_path, "bert", labels=2))

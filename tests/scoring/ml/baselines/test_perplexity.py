@@ -153,5 +153,5 @@ def test_weights_with_other_names_are_refused(tmp_path):
     path = tmp_path / "model.safetensors"
     weights = {f"other.{name}": value for name, value in load_file(path).items()}
     save_file(weights, path, metadata={"format": "pt"})
-    with pytest.raises(EncoderError, match="of the weights of a GPT2LMHeadModel"):
+    with pytest.raises(EncoderError, match="GPT2LMHeadModel"):
         load("perplexity", encoder=folder, device="cpu").score(RECORDS)

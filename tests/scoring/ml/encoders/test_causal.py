@@ -88,7 +88,7 @@ def test_window_is_the_models_unless_a_smaller_one_is_given(folder):
 
 
 def test_encoder_is_not_a_causal_model(tiny_encoder):
-    with pytest.raises(EncoderError, match="is no causal language model but a BertModel"):
+    with pytest.raises(EncoderError, match=r"causal .*BertModel"):
         CausalModel(find_encoder(tiny_encoder()))
 
 

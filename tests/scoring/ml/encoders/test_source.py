@@ -42,7 +42,7 @@ def test_folder(tmp_path):
 def test_folder_with_an_unreadable_configuration_is_invalid(tmp_path):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     (tmp_path / "mine" / "config.json").write_text('{"model_type": "be', encoding="utf-8")
-    with pytest.raises(EncoderError, match=r"config\.json cannot be read .*: copy the encoder's folder again"):
+    with pytest.raises(EncoderError, match=r"config\.json .*: copy"):
         find_encoder(name)
 
 
@@ -51,14 +51,14 @@ def test_folder_with_an_unreadable_configuration_is_invalid(tmp_path):
 def test_configuration_that_is_not_an_object_is_invalid(tmp_path, file, content):
     name = make(tmp_path / "mine", {"model_type": "bert", "num_hidden_layers": 3})
     (tmp_path / "mine" / file).write_text(content, encoding="utf-8")
-    with pytest.raises(EncoderError, match=r"\.json holds no JSON object: copy the encoder's folder again"):
+    with pytest.raises(EncoderError, match=r"\.json .*JSON object"):
         find_encoder(name)
 
 
 @pytest.mark.parametrize("wrong", ["32", [32], 1.5, True, float("inf")])
 def test_non_integer_sizes_are_named(tmp_path, wrong):
     source = find_encoder(make(tmp_path / "mine", {"hidden_size": wrong, "type_vocab_size": wrong}))
-    with pytest.raises(EncoderError, match=r"says hidden_size: .*, which is not a whole number"):
+    with pytest.raises(EncoderError, match="hidden_size: "):
         _ = source.width
     with pytest.raises(EncoderError, match="says type_vocab_size: "):
         _ = source.type_vocabulary

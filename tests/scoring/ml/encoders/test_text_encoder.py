@@ -79,7 +79,7 @@ def test_bf16_is_close(tiny_encoder):
 
 
 def test_unknown_layer_is_refused(tiny_encoder):
-    with pytest.raises(EncoderError, match="has layers 0 to 4, not 9"):
+    with pytest.raises(EncoderError, match=r"0 to 4, .*9"):
         TextEncoder(find_encoder(tiny_encoder()), layer=9)
 
 

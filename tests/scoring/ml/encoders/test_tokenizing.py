@@ -173,7 +173,7 @@ def test_turns_are_joined_by_the_separator(tiny_family):
 def test_too_short_length_suggests_a_remedy(tiny_family):
     made = PairTokenizer(find_encoder(tiny_family("bert")), max_length=4)
     assert made.texts([ONE]).encodings.lengths.tolist() == [4]
-    with pytest.raises(EncoderError, match="a length of 4 leaves no room next to 3 special tokens"):
+    with pytest.raises(EncoderError, match=r"length .*4 .*3 special tokens"):
         made.pairs([ONE], [TWO], cut="left")
 
 
@@ -195,5 +195,5 @@ def test_lone_surrogate_is_read_as_a_replacement_character(source):
 def test_token_without_an_embedding_is_named(tiny_family):
     source = find_encoder(tiny_family("bert"))
     made = PairTokenizer(replace(source, config={**source.config, "vocab_size": 6}))
-    with pytest.raises(EncoderError, match=r"gives the token number .*, but it has 6 word vectors"):
+    with pytest.raises(EncoderError, match=r"token number .* 6 word vectors"):
         made.texts(["the cat"])

@@ -77,12 +77,12 @@ def test_finished_folds_are_not_trained_again(tmp_path: Path) -> None:
     one = cross_fit("toy", toy_data(8), **arguments)
     two = cross_fit("toy", toy_data(8), progress=lambda p: pytest.fail("trained again"), **arguments)
     assert one.signature == two.signature
-    with pytest.raises(InvalidOption, match="other learning_rate: take another folder"):
+    with pytest.raises(InvalidOption, match="learning_rate: "):
         cross_fit("toy", toy_data(8), learning_rate=0.5, **arguments)
 
 
 def test_too_few_groups_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(TrainingDataError, match="5 folds need as many groups"):
+    with pytest.raises(TrainingDataError, match="5 folds"):
         cross_fit("toy", toy_data(4), folder=tmp_path)
 
 

@@ -228,9 +228,9 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
         plan("adversarial", replace(whole, outputs=()), encoder=encoder)
     same = tuple(replace(output, text="the cat sat") for output in whole.outputs)
     equal = tuple(replace(item, references=("the cat sat",)) for item in whole.items)
-    with pytest.raises(TrainingDataError, match="22 outputs equal what a person wrote"):
+    with pytest.raises(TrainingDataError, match="22 outputs"):
         plan("adversarial", replace(whole, outputs=same, items=equal), encoder=encoder)
-    with pytest.raises(TrainingDataError, match="3 items with texts are too few"):
+    with pytest.raises(TrainingDataError, match=r"3 items .*too few"):
         plan("adversarial", data(3), encoder=encoder)
     with pytest.raises(TrainingDataError, match="too few: it needs 4 of each"):
         plan("adversarial", replace(whole, outputs=whole.outputs[:2]), encoder=encoder)
@@ -239,7 +239,7 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
         plan("adversarial", replace(whole, items=unasked), encoder=encoder, inputs="context")
     with pytest.raises(EncoderError, match="is neither a folder"):
         plan("adversarial", whole, encoder=str(tmp_path / "nothing"))
-    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+    with pytest.raises(EncoderError, match="'big_bird'"):
         plan("adversarial", whole, encoder=copy_as_another_kind(encoder, tmp_path))
     with pytest.raises(InvalidOption, match="draw, weight"):
         plan("adversarial", whole, encoder=encoder, balance="never")

@@ -257,7 +257,7 @@ def test_expected_outcome_is_reversed_with_its_texts(trained):
 
 
 def test_tie_rule_needs_ties(trained):
-    with pytest.raises(InvalidOption, match=r"tie_rule.*leave it out, or give outcome=verdict with it"):
+    with pytest.raises(InvalidOption, match=r"tie_rule.*outcome=verdict"):
         again(trained, tie_rule="paper")
     with pytest.raises(InvalidOption, match=r"tie_rule.*outcome=verdict"):
         again(before(trained), tie_rule="half", outcome="expected")
@@ -298,7 +298,7 @@ def test_evaluators_saved_before_outcomes_are_unchanged(trained, tmp_path):
 
 def test_unknown_outcome_is_refused(trained):
     state = {**trained.artefact.state, "outcome": ["median"]}
-    with pytest.raises(ArtefactError, match=r"says outcome: \['median'\], which is not one of verdict, expected"):
+    with pytest.raises(ArtefactError, match=r"outcome: \['median'\].* verdict, expected"):
         Comparative(trained.entry, replace(trained.artefact, state=state))
 
 
@@ -632,7 +632,7 @@ def test_empty_outputs_are_in_no_pair_and_counted(encoder):
     assert whole.examples["pairs from ratings"] > found.examples["pairs from ratings"] >= 6 * 10 - 10
     assert not any("empty" in note for note in whole.notes)
     few = {"weak": "no", "strong": "no"}
-    with pytest.raises(TrainingDataError, match="6 judged outputs are empty and in no pair"):
+    with pytest.raises(TrainingDataError, match=r"6 .*empty"):
         plan("comparative", blank(make(6, steps=False, ratings=False), "m1"), encoder=encoder, **few)
 
 
@@ -641,11 +641,11 @@ def test_lower_tau_is_not_suggested_if_everything_is_tied(encoder, tau):
     """Once, it always suggested to lower tau, even at tau=0."""
     data = make(6, comparisons=False)
     alike = replace(data, ratings=tuple(replace(row, value=3.0) for row in data.ratings))
-    with pytest.raises(TrainingDataError, match="tied, whatever tau is: collect judgements that differ") as refused:
+    with pytest.raises(TrainingDataError, match=r"tied.* tau ") as refused:
         plan("comparative", alike, encoder=encoder, tau=tau)
     assert "lower tau" not in str(refused.value)
     assert "human=no" in str(refused.value)
-    with pytest.raises(TrainingDataError, match="more are ties, which tie=no leaves out"):
+    with pytest.raises(TrainingDataError, match="tie=no"):
         plan("comparative", alike, encoder=encoder, tau=tau, tie=False, strong="no", weak="no")
 
 
@@ -654,9 +654,9 @@ def test_encoder_that_cannot_be_reloaded_is_refused_before_training(encoder, tmp
     folder = shutil.copytree(encoder, tmp_path / "other")
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     (folder / "config.json").write_text(json.dumps({**config, "model_type": "big_bird"}), encoding="utf-8")
-    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+    with pytest.raises(EncoderError, match="'big_bird'"):
         plan("comparative", make(6), encoder=str(folder))
-    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+    with pytest.raises(EncoderError, match="'big_bird'"):
         ComparativeNetwork.from_source(find_encoder(str(folder)), {"pooling": "cls", "tie": True, "single": False})
 
 
@@ -667,7 +667,7 @@ def test_encoder_that_does_not_end_its_texts_is_refused_before_training(encoder,
     config = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     plain = {**config, "tokenizer_class": "PreTrainedTokenizerFast"}  # its own class would restore the markers
     (folder / "tokenizer_config.json").write_text(json.dumps(plain), encoding="utf-8")
-    with pytest.raises(EncoderError, match="choose pooling=mean or pooling=cls"):
+    with pytest.raises(EncoderError, match=r"pooling=mean .*pooling=cls"):
         plan("comparative", make(6), encoder=str(folder))
     assert plan("comparative", make(6), encoder=str(folder), pooling="mean").steps > 0
 
@@ -692,7 +692,7 @@ def test_one_system_needs_pairs_across_contexts(encoder):
     data = make(9, comparisons=False, references=False, steps=False)
     data = replace(data, outputs=tuple(o for o in data.outputs if o.system == "m1"),
                    ratings=tuple(r for r in data.ratings if r.system == "m1"))  # fmt: skip
-    with pytest.raises(TrainingDataError, match="rating_pairs to rater or all"):
+    with pytest.raises(TrainingDataError, match=r"rating_pairs .*rater .*all"):
         plan("comparative", data, encoder=encoder, rating_pairs="context")
     varied = tuple(replace(r, value=float(n % 5)) for n, r in enumerate(data.ratings))
     found = plan("comparative", replace(data, ratings=varied), encoder=encoder, rating_pairs="rater")

@@ -172,7 +172,7 @@ def test_two_almost_converged_checkpoints_are_not_paired():
 @pytest.mark.parametrize("said", [{"100": None}, {"100": "n/a"}, {"final": 2.0}, [2.0, 1.9], 3, {"100": [1]}])
 def test_unreadable_dev_losses_are_named(said):
     data = replace(make(6), systems=(System("ngram", meta={"dev_losses": said}),))
-    with pytest.raises(TrainingDataError, match="dev_losses of ngram must be numbers by training step"):
+    with pytest.raises(TrainingDataError, match=r"dev_losses .*ngram"):
         weak(data)
 
 

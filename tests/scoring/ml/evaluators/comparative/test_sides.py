@@ -102,5 +102,5 @@ def test_network_gives_the_same_in_training_and_inference(tiny_family, family):
 def test_tokenizer_that_ends_texts_differently_is_refused(tiny_family, monkeypatch):
     reader = PairReader(find_encoder(tiny_family("bert")))
     monkeypatch.setattr(reader.tokenizer, "segments", lambda a, b: reader.tokenizer.texts([""]))
-    with pytest.raises(EncoderError, match="choose pooling=mean or pooling=cls"):
+    with pytest.raises(EncoderError, match=r"pooling=mean .*pooling=cls"):
         _ = reader.separator

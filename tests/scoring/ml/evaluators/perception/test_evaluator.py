@@ -179,7 +179,7 @@ def test_single_system_and_single_text_are_reported(encoder: str) -> None:
     assert not any(said in note for note in plan("perception", whole, encoder=encoder).notes)
     constant = plan("perception", rewritten(whole, far="no"), encoder=encoder, models="per_system").notes
     assert "all texts of far are the same: its discriminator memorises them" in constant
-    with pytest.raises(TrainingDataError, match="all 24 texts are the same"):
+    with pytest.raises(TrainingDataError, match=r"24 texts .*same"):
         plan("perception", rewritten(whole, near="no", far="no "), encoder=encoder)
 
 
@@ -561,7 +561,7 @@ def test_kinds_share_one_scale_where_scores_depend_on_the_call() -> None:
 
 def test_encoder_that_cannot_be_reloaded_is_refused_by_the_check(encoder: str, tmp_path: Path) -> None:
     other = copy_as_another_kind(encoder, tmp_path)
-    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+    with pytest.raises(EncoderError, match="'big_bird'"):
         plan("perception", data(), encoder=other)
 
 

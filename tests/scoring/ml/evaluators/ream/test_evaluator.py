@@ -316,9 +316,9 @@ def test_the_four_figures_on_other_data(trained: Ream) -> None:
 def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) -> None:
     whole = data()
     absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
-    with pytest.raises(TrainingDataError, match="1 ratings of overall are not numbers"):
+    with pytest.raises(TrainingDataError, match="1 ratings of overall"):
         plan("ream", data(ratings=absent), encoder=encoder)
-    with pytest.raises(EncoderError, match="is of the kind 'big_bird'"):
+    with pytest.raises(EncoderError, match="'big_bird'"):
         plan("ream", whole, encoder=copy_as_another_kind(encoder, tmp_path), tune_encoder=True)
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("ream", data(ratings=()), encoder=encoder)
@@ -333,7 +333,7 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
         alike = tuple(replace(output, text=text) for output in whole.outputs)
         with pytest.raises(TrainingDataError, match="no metric tells them apart"):
             plan("ream", data(outputs=alike), encoder=encoder)
-    with pytest.raises(InvalidOption, match="must be one of bleu-star, token-f1"):
+    with pytest.raises(InvalidOption, match="bleu-star, token-f1"):
         plan("ream", whole, encoder=encoder, metric="length")
     with pytest.raises(InvalidOption, match="whole numbers"):
         plan("ream", whole, encoder=encoder, sizes="1,x")
@@ -344,7 +344,7 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     with pytest.raises(TrainingDataError, match="no item has 7 references"):
         plan("ream", whole, encoder=encoder, sizes="7,10")
     strange = tuple(replace(output, text="mmm " * n) for n, output in enumerate(whole.outputs, start=1))
-    with pytest.raises(TrainingDataError, match="token-f1 gives all answers to a query the same score"):
+    with pytest.raises(TrainingDataError, match=r"token-f1 .*same score"):
         fit("ream", data(outputs=strange), encoder=encoder, **QUICK)
     found = plan("ream", whole, encoder=encoder, sizes="1,2", combinations=3, epochs=2, batch_size=10)
     assert found.examples["reference sets"] == 12 * (3 + 3)

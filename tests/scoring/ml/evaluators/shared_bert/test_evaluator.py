@@ -94,7 +94,7 @@ def test_shapes_and_aspects(trained: SharedBert) -> None:
     np.testing.assert_array_equal(both[:, 0], trained.score(records, aspect="naturalness"))
     assert trained.evaluate(records).values.shape == (4,)
     np.testing.assert_allclose(trained.evaluate(records).values, both.mean(axis=1))
-    with pytest.raises(InvalidOption, match="one of naturalness, quality"):
+    with pytest.raises(InvalidOption, match="naturalness, quality"):
         trained.score(records, aspect="taste")
 
 
@@ -348,15 +348,15 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     whole = data()
     with pytest.raises(TrainingDataError, match="no ratings"):
         plan("shared-bert", data(ratings=()), encoder=encoder)
-    with pytest.raises(TrainingDataError, match="there are: naturalness, quality"):
+    with pytest.raises(TrainingDataError, match=": naturalness, quality"):
         plan("shared-bert", whole, encoder=encoder, aspect="taste")
     bare = tuple(replace(item, references=()) for item in whole.items)
     with pytest.raises(TrainingDataError, match="none of the rated outputs has a reference: add references"):
         plan("shared-bert", data(items=bare), encoder=encoder)
     empty = tuple(replace(output, text=" ") for output in whole.outputs)
-    with pytest.raises(TrainingDataError, match="all 24 rated outputs are empty"):
+    with pytest.raises(TrainingDataError, match=r"24 .*empty"):
         plan("shared-bert", data(outputs=empty), encoder=encoder)
-    with pytest.raises(TrainingDataError, match="12 rated outputs are empty and the other 12 have no reference"):
+    with pytest.raises(TrainingDataError, match=r"12 .*empty .*12 .*reference"):
         plan("shared-bert", data(outputs=(*empty[:12], *whole.outputs[12:]), items=bare), encoder=encoder)
     of_dialogues = tuple(Rating("r1", "quality", n, dialogue=f"d{n}") for n in range(1, 7))
     dialogues = tuple(Dialogue(f"d{n}", ("cat sat", "you like tea")) for n in range(1, 7))
@@ -366,17 +366,17 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
         plan("shared-bert", data(outputs=whole.outputs[::2], ratings=whole.ratings[::2][:1]), encoder=encoder)
     with pytest.raises(EncoderError, match="is neither a folder"):
         plan("shared-bert", whole, encoder=str(tmp_path / "nothing"))
-    with pytest.raises(EncoderError, match="no pooler of its own"):
+    with pytest.raises(EncoderError, match="pooler"):
         plan("shared-bert", whole, encoder=tiny_encoder("distilbert", tmp_path / "d"), pooling="pooler")
-    with pytest.raises(TrainingDataError, match="beta=grid needs held-out data"):
+    with pytest.raises(TrainingDataError, match="beta=grid"):
         plan("shared-bert", data(7), encoder=encoder, beta="grid")
     with pytest.raises(InvalidOption, match="or numbers between 0 and 1"):
         plan("shared-bert", whole, encoder=encoder, beta="0.3,2")
     absent = (replace(whole.ratings[0], value=float("nan")), *whole.ratings[1:])
-    with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
+    with pytest.raises(TrainingDataError, match="1 ratings of naturalness"):
         plan("shared-bert", data(ratings=absent), encoder=encoder)
     endless = (replace(whole.ratings[0], value=float("inf")), *whole.ratings[1:])
-    with pytest.raises(TrainingDataError, match="1 ratings of naturalness are not numbers"):
+    with pytest.raises(TrainingDataError, match="1 ratings of naturalness"):
         plan("shared-bert", data(ratings=endless), encoder=encoder)
 
 

@@ -290,7 +290,7 @@ def test_options_unused_by_hinge_are_refused(encoder: str, dialogues: Dataset, p
     """Both had no effect."""
     plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge")
     for option in ({"positive_weight": 3.0}, {"paraphrased": 0.5}):
-        with pytest.raises(InvalidOption, match="is not read by loss=hinge"):
+        with pytest.raises(InvalidOption, match="loss=hinge"):
             plan("ruber", dialogues, encoder=encoder, profile=profile, loss="hinge", **option)
 
 
@@ -365,9 +365,9 @@ def test_references_are_used_where_there_are_no_dialogues(encoder: str) -> None:
 
 
 def test_missing_input_is_reported_before_training(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
-    with pytest.raises(TrainingDataError, match="no dialogue of two turns"):
+    with pytest.raises(TrainingDataError, match="two turns"):
         plan("maude", Dataset("empty", items=(Item("i", references=("a",)),)), encoder=encoder)
-    with pytest.raises(TrainingDataError, match="3 conversations are too few"):
+    with pytest.raises(TrainingDataError, match=r"3 conversations .*too few"):
         fit("maude", replace(dialogues, dialogues=dialogues.dialogues[:3]), encoder=encoder)
     alike = tuple(Dialogue(f"d{n}", ("hi", "yes")) for n in range(20))
     with pytest.raises(TrainingDataError, match="1 different replies"):
