@@ -60,8 +60,9 @@ def _mails_have_left() -> Iterator[None]:
 @pytest.fixture
 def cast(db):
     from tests.cast import make_cast
+    from tests.remembered import make_once
 
-    return make_cast()
+    return make_once("cast", make_cast)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ def _preserve_state(model: Any = None) -> Iterator[None]:
             part.training = was_training
 
 
+@dataclass(eq=False)
 class Generation:
     """Generates texts by `model.generate`, for causal and sequence-to-sequence models: greedily, or sampled from `seed`
     without changing the random numbers of training. Prompts longer than `max_prompt_tokens` are truncated on the left.
@@ -67,24 +69,22 @@ class Generation:
     batches of `batch_size`. The time is checked after each token and before each batch, so it may be exceeded by a
     forward pass, or by a whole batch if the model's `generate` ignores `max_time`."""
 
-    def __init__(
-        self,
-        tokenizer: Any,
-        *,
-        max_new_tokens: int = 40,
-        sample: bool = False,
-        temperature: float = 1.0,
-        top_p: float = 1.0,
-        seed: int = 13,
-        batch_size: int = 16,
-        max_prompt_tokens: int = 256,
-        prompt: Callable[[Input], str] = join_turns,
-    ) -> None:
-        self.tokenizer, self.prompt, self.seed = tokenizer, prompt, seed
-        self.batch_size, self.max_prompt_tokens = batch_size, max_prompt_tokens
-        self.options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": sample}
-        if sample:
-            self.options |= {"temperature": temperature, "top_p": top_p, "top_k": 0}
+    tokenizer: Any
+    _: KW_ONLY
+    max_new_tokens: int = 40
+    sample: bool = False
+    temperature: float = 1.0
+    top_p: float = 1.0
+    seed: int = 13
+    batch_size: int = 16
+    max_prompt_tokens: int = 256
+    prompt: Callable[[Input], str] = join_turns
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `model.generate`."""
+        sampled = {"temperature": self.temperature, "top_p": self.top_p, "top_k": 0} if self.sample else {}
+        return {"max_new_tokens": self.max_new_tokens, "do_sample": self.sample, **sampled}
 
     def __call__(self, model: Any, inputs: Sequence[Input], seconds: float | None = None) -> list[str]:
         """Return a text for each input. Raises TookTooLong after `seconds`."""

@@ -7,6 +7,7 @@ import pytest
 from evalapp.common.runner import execute_run
 from scoring.services.scores import apply_evaluator
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.remembered import make_once
 from tests.scoring.training import fill, put_toy_into_catalogue
 
 
@@ -23,14 +24,17 @@ def score(db):
 @pytest.fixture
 def scored(cast, score):
     """The cast, whose project has 8 items, 3 systems, 48 ratings and scores of length, random and token-f1."""
-    items = make_items(cast.project, 8)
-    outputs = make_outputs(cast.project, items, ("sys-a", "sys-b", "sys-c"))
-    for index, output in enumerate(outputs):
-        output.text += " more" * (index % 4)
-        output.save()
-    make_ratings(cast.project, outputs)
-    for name in ("length", "random", "token-f1"):
-        score(cast.project, name)
+
+    def make() -> None:
+        outputs = make_outputs(cast.project, make_items(cast.project, 8), ("sys-a", "sys-b", "sys-c"))
+        for index, output in enumerate(outputs):
+            output.text += " more" * (index % 4)
+            output.save()
+        make_ratings(cast.project, outputs)
+        for name in ("length", "random", "token-f1"):
+            score(cast.project, name)
+
+    make_once("scored", make)
     return cast
 
 

@@ -13,7 +13,7 @@ API = "/api/v1/projects/alpha"
 
 
 @pytest.fixture
-def viewer(client, scored):
+def viewer(scored, client):
     client.force_login(scored.viewer)
     return client
 
@@ -79,7 +79,7 @@ def test_misspelt_score_filter_is_refused(viewer):
     assert viewer.get(f"{API}/scores/?evaluator=length&format=json").status_code == 200
 
 
-def test_scoring_is_a_run(client, scored):
+def test_scoring_is_a_run(scored, client):
     client.force_login(scored.researcher)
     body = {"kind": "score", "evaluator": "bleu-4", "options": {"lowercase": True}}
     response = client.post(f"{API}/runs/", body, content_type="application/json")
@@ -90,7 +90,7 @@ def test_scoring_is_a_run(client, scored):
     assert [row["field"] for row in wrong.json()["errors"]] == ["nonsense", "evaluator"]
 
 
-def test_listed_encoders_are_installed(client, scored):
+def test_listed_encoders_are_installed(scored, client):
     client.force_login(scored.researcher)
     body = {"kind": "score", "evaluator": "bertscore", "options": {"encoder": "/etc"}}
     response = client.post(f"{API}/runs/", body, content_type="application/json")
@@ -98,7 +98,7 @@ def test_listed_encoders_are_installed(client, scored):
     assert response.json()["errors"][0]["field"] == "options.encoder"
 
 
-def test_roles(client, scored):
+def test_roles(scored, client):
     client.force_login(scored.annotator)
     assert client.get(f"{API}/scores/").status_code == 403
     client.force_login(scored.stranger)

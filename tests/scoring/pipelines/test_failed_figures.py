@@ -25,14 +25,13 @@ from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.reliability_curves import KIND
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
 from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail, full_name
-from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
 def test_recompute_reports_the_figure_missing_in_the_export(
-    few_draws, whole, monkeypatch, capsys, tmp_path, lenient_figures, file, name, target, query  # noqa: F811
+    few_draws, whole, monkeypatch, capsys, tmp_path, lenient_figures, file, name, target, query
 ):  # fmt: skip
     project, folder = whole.project, tmp_path / "out"
     Leaderboard.objects.filter(project=project).delete()
@@ -86,7 +85,7 @@ def test_changed_number_is_found_next_to_a_missing_figure():
     assert [one.where for one in comparison.differences] == ["findings (rows)", "findings[0]", "test"]
 
 
-def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, lenient_figures):  # noqa: F811
+def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, lenient_figures):
     project, url = whole.project, address(whole.project, RATED)
     client.force_login(whole.researcher)
     with monkeypatch.context() as broken:
@@ -110,7 +109,7 @@ def test_table_without_a_figure_expires(few_draws, whole, client, monkeypatch, l
     assert get_leaderboard(project=project, query=RATED).computed_at == ago
 
 
-def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, lenient_figures):
     Leaderboard.objects.filter(project=whole.project).delete()
     monkeypatch.setattr(f"{BOARDS}.metrics.by_ratings.compute_ceiling", fail)
     assert compute_leaderboard(project=whole.project, query=AspectsQuery()).table["failed"] == ["The noise ceiling"]
@@ -125,7 +124,7 @@ PLOTS = [
 
 @pytest.mark.parametrize(("name", "arguments"), PLOTS)
 def test_failed_plot_answers_with_an_image(
-    few_draws, whole, client, monkeypatch, caplog, lenient_figures, name, arguments  # noqa: F811
+    few_draws, whole, client, monkeypatch, caplog, lenient_figures, name, arguments
 ):  # fmt: skip
     cache.clear()
     run = Run.objects.create(project=whole.project, kind=KIND, state="succeeded", result={

@@ -30,7 +30,6 @@ from scoring.services.leaderboards import compute_leaderboard
 from tests.annotation.services.judging_helpers import open_for
 from tests.annotation.views.test_campaign_quality import judge
 from tests.factories import make_items
-from tests.scoring.pipelines.test_whole_export import whole  # noqa: F401 - a fixture
 from tests.writing import fill_ports, open_task_view, send, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -148,7 +147,7 @@ def address(project, query) -> str:
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), TABLES, ids=lambda value: str(value)[:40])
 def test_table_and_page_appear_without_the_figure(
-    few_draws, whole, client, monkeypatch, caplog, lenient_figures, file, name, target, query  # noqa: F811
+    few_draws, whole, client, monkeypatch, caplog, lenient_figures, file, name, target, query
 ):  # fmt: skip
     project = whole.project
     if query is DIALOGUES or query is PAIRS:
@@ -182,7 +181,7 @@ def test_table_and_page_appear_without_the_figure(
 
 @pytest.mark.parametrize(("file", "name", "target", "query"), SHOWN, ids=lambda value: str(value)[:40])
 def test_page_appears_without_its_own_figures(
-    few_draws, whole, client, monkeypatch, lenient_figures, file, name, target, query  # noqa: F811
+    few_draws, whole, client, monkeypatch, lenient_figures, file, name, target, query
 ):  # fmt: skip
     client.force_login(whole.researcher)
     compute_leaderboard(project=whole.project, query=query)
@@ -194,7 +193,7 @@ def test_page_appears_without_its_own_figures(
         assert "length" in page.content.decode() or "sys-a" in page.content.decode()
 
 
-def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
+def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch, tmp_path, lenient_figures):
     for _, _, target in EXPORTED:
         monkeypatch.setattr(full_name(target), fail)
     Leaderboard.objects.filter(project=whole.project, kind="systems").delete()
@@ -217,7 +216,7 @@ def test_export_is_written_without_the_failed_part(few_draws, whole, monkeypatch
     assert not {"systems", "agreement"} & kinds
 
 
-def test_agreement_of_an_export_may_fail(few_draws, whole, monkeypatch, tmp_path, lenient_figures):  # noqa: F811
+def test_agreement_of_an_export_may_fail(few_draws, whole, monkeypatch, tmp_path, lenient_figures):
     monkeypatch.setattr("annotation.exporters.facts.AspectFacts.agreement", fail)
     call_command("dump", whole.project.slug, str(tmp_path / "out"), stdout=io.StringIO(), stderr=io.StringIO())
     card = (tmp_path / "out" / "README.md").read_text()
@@ -225,7 +224,7 @@ def test_agreement_of_an_export_may_fail(few_draws, whole, monkeypatch, tmp_path
     assert "The agreement of README.md and DATASHEET.md could not be computed" in card
 
 
-def test_export_run_names_the_failed_part(few_draws, whole, monkeypatch, lenient_figures):  # noqa: F811
+def test_export_run_names_the_failed_part(few_draws, whole, monkeypatch, lenient_figures):
     monkeypatch.setattr("annotation.exporters.card._judgements", fail)
     run = exports.request_export(project=whole.project, user=whole.owner)
     run = execute_run(run.pk)
@@ -402,10 +401,7 @@ def test_every_side_figure_is_made_to_fail():
 
     known = [(file, name) for file, name, *_ in [*TABLES, *SHOWN, *EXPORTED]] + OTHERS
     known += [("stats/planning/watching.py", name) for name, _ in WATCHED]
-    missing = [
-        (file, name) for file, name in sorted(names_in_source())
-        if not any(matches(file, name, *pair) for pair in known)
-    ]  # fmt: skip
-    assert missing == []
-    stale = [pair for pair in known if not any(matches(*source, *pair) for source in names_in_source())]
+    in_source = sorted(names_in_source())
+    assert [source for source in in_source if not any(matches(*source, *pair) for pair in known)] == []
+    stale = [pair for pair in known if not any(matches(*source, *pair) for source in in_source)]
     assert stale == []

@@ -93,7 +93,7 @@ def test_system_scores_and_further_tables_show_it(scored, later):
     assert "% Out of date: token-f1: upload" in as_latex(table)
 
 
-def test_page_api_and_command_show_it(client, scored, later):
+def test_page_api_and_command_show_it(scored, client, later):
     client.force_login(scored.researcher)
     name = reverse("scoring:evaluator", args=["alpha", "length"])
     for page in ("scoring:evaluation", "scoring:systems"):
@@ -116,7 +116,7 @@ def test_page_api_and_command_show_it(client, scored, later):
         assert json.loads(out.getvalue())["stale"][0]["evaluator"] == "length"
 
 
-def test_files_and_snapshots_show_it(client, scored, later):
+def test_files_and_snapshots_show_it(scored, client, later):
     table = make_table(scored.project, EvaluatorsQuery())
     assert f"upload {later.pk} changed" in as_csv(table)
     assert "% Out of date: length: upload" in as_latex(table)

@@ -48,7 +48,7 @@ def test_empty_project_explains_what_to_do(researcher, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_annotators_and_strangers_are_refused(client, scored, name):
+def test_annotators_and_strangers_are_refused(scored, client, name):
     client.force_login(scored.annotator)
     assert client.get(address(name)).status_code == 403
     client.force_login(scored.stranger)
@@ -58,13 +58,13 @@ def test_annotators_and_strangers_are_refused(client, scored, name):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_pages_need_few_queries(researcher, scored, name, django_assert_max_num_queries):
+def test_pages_need_few_queries(scored, researcher, name, django_assert_max_num_queries):
     researcher.get(address(name))
     with django_assert_max_num_queries(15):
         assert researcher.get(address(name)).status_code == 200
 
 
-def test_systems_are_ranked_with_intervals(researcher, scored):
+def test_systems_are_ranked_with_intervals(scored, researcher):
     text = read_page(researcher.get(address("systems")))
     assert "sys-a" in text
     assert '<svg class="interval"' in text
@@ -73,13 +73,13 @@ def test_systems_are_ranked_with_intervals(researcher, scored):
     assert table["signature"].endswith(f"|aspect:quality|ratings:raw|systems:all|v:{__version__}")
 
 
-def test_systems_by_evaluator(researcher, scored):
+def test_systems_by_evaluator(scored, researcher):
     text = read_page(researcher.get(address("systems") + "?by=length"))
     assert "Mean score of length, with 95 % intervals" in text
     assert "Rank intervals:" in text
 
 
-def test_system_score_without_an_interval_shows_none(researcher, scored):
+def test_system_score_without_an_interval_shows_none(scored, researcher):
     """The evaluator has one value per system for all its outputs, like perception."""
     score_set = ScoreSet.objects.get(evaluator__slug="length")
     names = sorted({row["system"] for row in score_set.summary})
@@ -92,7 +92,7 @@ def test_system_score_without_an_interval_shows_none(researcher, scored):
     assert f'<td class="num">1–{len(names)}</td>' in text
 
 
-def test_system_score_with_its_interval(researcher, scored):
+def test_system_score_with_its_interval(scored, researcher):
     score_set = ScoreSet.objects.get(evaluator__slug="length")
     names = sorted({row["system"] for row in score_set.summary})
     score_set.systems = [
@@ -106,13 +106,13 @@ def test_system_score_with_its_interval(researcher, scored):
     assert "Not significantly different" not in text
 
 
-def test_simulated_ratings_are_marked(researcher, scored):
+def test_simulated_ratings_are_marked(scored, researcher):
     Rating.objects.filter(rater="r0").update(simulated=True)
     for name in ("systems", "evaluation"):
         assert "badge simulated" in read_page(researcher.get(address(name)))
 
 
-def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
+def test_unapplied_baselines_are_listed_in_the_table(scored, researcher):
     text = read_page(researcher.get(address("evaluation")))
     assert "not applied yet: manage.py score overlap --project alpha" in text
     assert "Apply missing trivial baselines" in text
@@ -120,19 +120,19 @@ def test_unapplied_baselines_are_listed_in_the_table(researcher, scored):
     assert Run.objects.filter(kind="score", params__evaluator="overlap").exists()
 
 
-def test_unknown_choice_is_a_readable_error(researcher, scored):
+def test_unknown_choice_is_a_readable_error(scored, researcher):
     response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
     assert "method must be one of mean, win-rate, m1" in read_page(response)
 
 
-def test_missing_comparisons_are_not_an_error(researcher, scored):
+def test_missing_comparisons_are_not_an_error(scored, researcher):
     response = researcher.get(address("systems") + "?method=win-rate")
     assert response.status_code == 200
     assert "no comparisons of outputs yet" in read_page(response)
 
 
-def test_applying_queues_a_run_and_reports_errors(researcher, scored):
+def test_applying_queues_a_run_and_reports_errors(scored, researcher):
     assert "lowercase" in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
     response = researcher.post(
         address("evaluator-apply", "bleu-4"), {"references": "original", "option_lowercase": "on"}
@@ -145,7 +145,7 @@ def test_applying_queues_a_run_and_reports_errors(researcher, scored):
     assert "whole number" in read_page(wrong)
 
 
-def test_scores_being_computed_are_not_called_stale(researcher, scored):
+def test_scores_being_computed_are_not_called_stale(scored, researcher):
     run = Run.objects.get(params__evaluator="length")
     ScoreSet.objects.filter(run=run).update(scored_at=None)
     Run.objects.filter(pk=run.pk).update(state="running")
@@ -157,7 +157,7 @@ def test_scores_being_computed_are_not_called_stale(researcher, scored):
     assert "not complete" in read_page(researcher.get(address("evaluator-list")))
 
 
-def test_applying_a_comparative_evaluator_states_its_workload(researcher, scored):
+def test_applying_a_comparative_evaluator_states_its_workload(scored, researcher):
     """Once, a hundred readings of each output took an hour without a warning."""
     row = make_trained(scored.project, "judge", "comparative")
     assert "model calls" not in read_page(researcher.get(address("evaluator-apply", "judge")))
@@ -177,7 +177,7 @@ def test_applying_a_comparative_evaluator_states_its_workload(researcher, scored
     assert "model calls" not in read_page(researcher.get(address("evaluator-apply", "bleu-4")))
 
 
-def test_form_fields_left_empty_keep_the_trained_options(researcher, scored):
+def test_form_fields_left_empty_keep_the_trained_options(scored, researcher):
     """Once, selects showed their first option and the checkbox was off: applying by page used verdicts and one-way
     reading for an evaluator trained on expected outcomes both ways."""
     make_trained(scored.project, "judge", "comparative")
@@ -210,13 +210,13 @@ def test_untouched_form_requests_the_defaults(name, scored, settings):
     assert entry.parse_options({**defaults, **given}) == entry.parse_options(defaults)
 
 
-def test_viewer_may_not_apply(client, scored):
+def test_viewer_may_not_apply(scored, client):
     client.force_login(scored.viewer)
     assert client.get(address("evaluator-apply", "bleu-4")).status_code == 403
     assert client.post(address("score-sentinels")).status_code == 403
 
 
-def test_evaluator_page_shows_figures_by_system_and_staleness(researcher, scored):
+def test_evaluator_page_shows_figures_by_system_and_staleness(scored, researcher):
     text = read_page(researcher.get(address("evaluator", "length")))
     assert "length|tok:words|v:" in text
     assert "out of date" not in text
@@ -230,7 +230,7 @@ def test_evaluator_page_shows_figures_by_system_and_staleness(researcher, scored
     assert "1 output came later" in read_page(researcher.get(address("evaluator", "length")))
 
 
-def test_scores_are_available_as_csv(researcher, scored):
+def test_scores_are_available_as_csv(scored, researcher):
     response = researcher.get(address("scores-csv", "length"))
     lines = b"".join(response.streaming_content).decode().splitlines()
     assert lines[0] == "item,system,step,value,note,in_training,signature"
@@ -240,7 +240,7 @@ def test_scores_are_available_as_csv(researcher, scored):
 
 @pytest.mark.parametrize("name", ["systems-file", "evaluation-file"])
 @pytest.mark.parametrize("ending", ["csv", "json", "tex"])
-def test_tables_are_available_as_files(researcher, scored, name, ending):
+def test_tables_are_available_as_files(scored, researcher, name, ending):
     response = researcher.get(address(name, ending))
     text = response.content.decode()
     assert response.status_code == 200
@@ -254,7 +254,7 @@ def test_tables_are_available_as_files(researcher, scored, name, ending):
         assert len(text.splitlines()) in (4, 5)
 
 
-def test_plots_are_svg_with_title_and_description(researcher, scored):
+def test_plots_are_svg_with_title_and_description(scored, researcher):
     for path in (
         address("systems-svg"),
         address("evaluation-svg") + "?coefficient=kendall&theme=dark",
@@ -271,7 +271,7 @@ def test_plots_are_svg_with_title_and_description(researcher, scored):
         assert " style=" not in text
 
 
-def test_scores_of_an_item(researcher, scored):
+def test_scores_of_an_item(scored, researcher):
     output = Output.objects.first()
     text = read_page(researcher.get(address("item-scores", output.item_id), headers={"hx-request": "true"}))
     assert "<html" not in text
@@ -279,7 +279,7 @@ def test_scores_of_an_item(researcher, scored):
     assert researcher.get(address("item-scores", 99999)).status_code == 404
 
 
-def test_cached_table_is_used_until_the_data_change(researcher, scored):
+def test_cached_table_is_used_until_the_data_change(scored, researcher):
     researcher.get(address("evaluation"))
     before = Leaderboard.objects.get(kind="evaluators").computed_at
     researcher.get(address("evaluation"))
@@ -292,7 +292,7 @@ def test_cached_table_is_used_until_the_data_change(researcher, scored):
     assert Leaderboard.objects.get(kind="evaluators").computed_at > before
 
 
-def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
+def test_large_table_is_computed_in_a_run(scored, researcher, monkeypatch):
     from scoring.services import leaderboards
 
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 10)
@@ -308,7 +308,7 @@ def test_large_table_is_computed_in_a_run(researcher, scored, monkeypatch):
     assert "sys-a" in text
 
 
-def test_many_evaluators_are_correlated_in_a_run_with_progress(researcher, scored, monkeypatch):
+def test_many_evaluators_are_correlated_in_a_run_with_progress(scored, researcher, monkeypatch):
     from evalapp.common.runner import execute_run
     from scoring.models import Evaluator, ScoreSet
     from scoring.services import leaderboards
@@ -344,7 +344,7 @@ def test_many_evaluators_are_correlated_in_a_run_with_progress(researcher, score
     assert "token-f1" in read_page(researcher.get(address("evaluation")))
 
 
-def test_evaluator_page_has_the_interval_of_a_system_score(researcher, scored, score):
+def test_evaluator_page_has_the_interval_of_a_system_score(scored, researcher, score):
     score(scored.project, "chrf")
     rows = ScoreSet.objects.get(evaluator__slug="chrf").systems
     text = read_page(researcher.get(address("evaluator", "chrf")))
@@ -358,7 +358,7 @@ def test_evaluator_page_has_the_interval_of_a_system_score(researcher, scored, s
     assert "[" not in text.partition("Scores by system")[2].partition("</table>")[0]
 
 
-def test_overview_shows_the_first_rows(researcher, scored):
+def test_overview_shows_the_first_rows(scored, researcher):
     researcher.get(address("systems"))
     with CaptureQueriesContext(connection) as queries:
         text = read_page(researcher.get(reverse("project", args=["alpha"])))
@@ -367,7 +367,7 @@ def test_overview_shows_the_first_rows(researcher, scored):
     assert "sys-a" in text
 
 
-def test_leaderboards_count_as_read_only_when_opened(researcher, scored):
+def test_leaderboards_count_as_read_only_when_opened(scored, researcher):
     """Once, a table made by the demonstration, an export or another person checked off the first step."""
     compute_leaderboard(project=scored.project, query=EvaluatorsQuery())
 
@@ -395,7 +395,7 @@ def test_pages_that_need_a_ream_mention_one_in_training(researcher, cast):
         assert "There is no trained ream yet." not in text
 
 
-def test_invalid_digits_are_refused_with_a_message(researcher, scored):
+def test_invalid_digits_are_refused_with_a_message(scored, researcher):
     """“²” is a digit but not a number; a cursor is a list, not just any object with a length."""
     run = Run.objects.first()
     odd = "eyIwIjoxLCIxIjoyfQ"  # {"0":1,"1":2}
@@ -413,7 +413,7 @@ def test_invalid_digits_are_refused_with_a_message(researcher, scored):
         assert researcher.get(path).status_code == status, path
 
 
-def test_missing_evaluator_cannot_be_applied(researcher, scored):
+def test_missing_evaluator_cannot_be_applied(scored, researcher):
     def why(name):
         response = researcher.get(address("evaluator", name))
         assert response.status_code == 404
@@ -428,7 +428,7 @@ def test_missing_evaluator_cannot_be_applied(researcher, scored):
     assert "The evaluator “ream-1” was deleted with its scores." in why("ream-1")
 
 
-def test_leaderboard_without_scores_mentions_scores(researcher, scored):
+def test_leaderboard_without_scores_mentions_scores(scored, researcher):
     ScoreSet.objects.filter(evaluator__slug="token-f1").delete()
     text = read_page(researcher.get(address("systems") + "?by=token-f1"))
     assert "No scores yet." in text
@@ -436,7 +436,7 @@ def test_leaderboard_without_scores_mentions_scores(researcher, scored):
     assert f'href="{address("evaluator-list")}"' in text
 
 
-def test_undefined_scores_are_neither_drawn_nor_resampled(researcher, scored):
+def test_undefined_scores_are_neither_drawn_nor_resampled(scored, researcher):
     found = ScoreSet.objects.get(evaluator__slug="token-f1")
     Score.objects.filter(score_set=found).update(value=None)
     found.summary = [{**row, "n": 0, "mean": None} for row in found.summary]
@@ -453,7 +453,7 @@ def test_undefined_scores_are_neither_drawn_nor_resampled(researcher, scored):
     assert f'{address("systems")}?by=length"> Means with 95 % intervals' in text
 
 
-def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(researcher, scored):
+def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(scored, researcher):
     text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
     row = next(part for part in text.split("<tr") if ">length</a>" in part)
     cells = row.split('<td class="num"')
@@ -463,7 +463,7 @@ def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(research
     assert "<br>n 24<" in shown[0]
 
 
-def test_preview_states_the_number_of_items(researcher, scored):
+def test_preview_states_the_number_of_items(scored, researcher):
     params = {
         "evaluator": "ream-1",
         "candidates": "outputs",
