@@ -12,12 +12,11 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-import io
 import re
-import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +39,8 @@ PHRASES: dict[str, tuple[str, float]] = {
 WHAT_LIMIT, OF_LIMIT = 0.01, 0.005
 SKIPPED = {"node_modules", "migrations", "__pycache__"}
 JAVASCRIPT_TEXT = re.compile(r"//.*|/\*.*?\*/|`[^`]*`|'[^'\n]*'|\"[^\"\n]*\"", re.S)
+#: A string on one line, or a comment.
+STRING_OR_COMMENT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|(?P<comment>\#.*)""")
 TEMPLATE_CODE = re.compile(r"{[%#].*?[%#]}|{{.*?}}|<[^>]*>", re.S)
 
 
@@ -49,7 +50,7 @@ class Kind:
 
     texts: dict[Path, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def words(self) -> int:
         return sum(len(re.findall(r"\w+", text)) for text in self.texts.values())
 
@@ -107,6 +108,7 @@ def read_python(path: Path) -> tuple[list[str], list[str], list[str], list[str]]
     """Docstrings, comments, function names, and string literals of three words or more."""
     source = path.read_text(encoding="utf-8")
     docstrings, functions, strings = [], [], set()
+    in_strings: set[int] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstrings += [doc] if (doc := ast.get_docstring(node)) else []
@@ -114,8 +116,10 @@ def read_python(path: Path) -> tuple[list[str], list[str], list[str], list[str]]
             functions.append(node.name)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) >= 3:
             strings.add(inspect.cleandoc(node.value))
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
+            in_strings.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = [line for number, line in enumerate(source.split("\n"), 1) if "#" in line and number not in in_strings]
+    comments = [match["comment"] for line in lines for match in STRING_OR_COMMENT.finditer(line) if match["comment"]]
     return docstrings, comments, functions, sorted(strings - set(docstrings))
 
 

@@ -1,5 +1,5 @@
 """Small files that unpack to huge sizes, one folder each, and a process that loads them all and reports its memory:
-`python bombs.py FOLDER`, with EVALAPP_DATA set to an empty folder."""
+`python bombs.py FOLDER`, with EVALAPP_DATA set to a folder with an empty database."""
 
 from __future__ import annotations
 
@@ -138,7 +138,6 @@ def load_all(folder: Path) -> Iterator[dict[str, object]]:
 
     from annotation.models import Upload
 
-    call_command("migrate", verbosity=0)
     for path in sorted(folder.iterdir()):
         said = io.StringIO()
         slug = f"p-{path.name.replace('_', '-')}"

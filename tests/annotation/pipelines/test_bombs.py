@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +34,10 @@ SAID = {
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="/proc says how much memory a process had")
-def test_no_file_makes_the_process_large(tmp_path: Path) -> None:
+def test_no_file_makes_the_process_large(tmp_path: Path, migrated_file: Path) -> None:
     bombs.make_all(tmp_path / "bombs")
     (tmp_path / "data").mkdir()
+    shutil.copy(migrated_file, tmp_path / "data" / "evalapp.sqlite3")
     process = subprocess.run(
         [sys.executable, bombs.__file__, str(tmp_path / "bombs")],
         env={**os.environ, "EVALAPP_DATA": str(tmp_path / "data"), "DATABASE_URL": ""},

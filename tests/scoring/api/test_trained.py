@@ -235,7 +235,7 @@ def test_impossible_requests_are_explained(toy, monkeypatch):
     many = api.post(
         "/api/v1/evaluators/mine/compare/", {"pairs": [{"a": "a", "b": "b", "context": ["c" * 150_000]}]}, format="json"
     )
-    assert "per pair" in many.json()["errors"][0]["message"]
+    assert "300,002" in many.json()["errors"][0]["message"]
     many = api.post(
         "/api/v1/evaluators/mine/reliability/", {"context": ["c" * 300], "references": ["r"] * 1000}, format="json"
     )
