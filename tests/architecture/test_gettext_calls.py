@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,27 +44,29 @@ def walk_scope(node: ast.AST) -> Iterator[ast.AST]:
 def find_hidden(tree: ast.Module) -> Iterator[int]:
     """Yield the lines of functions that call a translator whose name they bind to something else."""
     translators = find_translators(tree)
-    for function in ast.walk(tree):
-        if isinstance(function, ast.FunctionDef):
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)] if translators else []
+    for function in functions:
+        if called := {node.func.id for node in ast.walk(function) if is_call(node, translators)}:
             bound = {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)}
             for node in walk_scope(function):
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                     bound.add(node.id)
-            if any(is_call(node, bound & translators.keys()) for node in ast.walk(function)):
+            if called & bound:
                 yield function.lineno
 
 
 def find_eager(tree: ast.Module) -> Iterator[int]:
     """Yield the lines of calls at import time, when no language is chosen yet: `gettext_lazy` is for these."""
     translators = {name for name, original in find_translators(tree).items() if original in EAGER}
+    nodes = list(ast.walk(tree)) if translators else []
     inside = {
         id(node)
-        for function in ast.walk(tree)
+        for function in nodes
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for part in (function.body if isinstance(function.body, list) else [function.body])
         for node in ast.walk(part)
     }
-    for node in ast.walk(tree):
+    for node in nodes:
         if is_call(node, translators) and id(node) not in inside:
             yield node.lineno
 
@@ -76,7 +79,7 @@ def list_messages(call: ast.Call) -> list[str]:
 def find_unfilled(tree: ast.Module) -> Iterator[int]:
     """Yield the lines of messages that are formatted in place without a value for each placeholder."""
     translators = find_translators(tree)
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if translators else ():
         names: set[Any] = set()
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and is_call(node.left, translators):
             call = node.left
@@ -92,10 +95,15 @@ def find_unfilled(tree: ast.Module) -> Iterator[int]:
             yield node.lineno
 
 
+@cache
+def read_trees() -> dict[Path, ast.Module]:
+    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+
+
 @pytest.mark.parametrize("find", [find_hidden, find_eager, find_unfilled])
 def test_calls_of_translators_work(find: Callable[[ast.Module], Iterator[int]]) -> None:
-    files = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in files}
+    trees = read_trees()
     assert sum(bool(find_translators(tree)) for tree in trees.values()) > 100
     assert [f"{path.relative_to(ROOT)}:{line}" for path, tree in trees.items() for line in find(tree)] == []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,10 +52,13 @@ def count_private_uses(tests: Path) -> Counter[str]:
         name for room in PRODUCT for path in (ROOT / room).rglob("*.py") for name in list_definitions(parse(path))
     }
     uses = Counter[str]()
+    private = {name for name in defined if is_private(name)}
     for path in tests.rglob("*.py"):
+        if private.isdisjoint(re.findall(r"\b_\w+", path.read_text(encoding="utf-8"))):
+            continue
         tree = parse(path)
-        theirs = defined - set(list_definitions(tree))
-        uses[str(path.relative_to(tests))] += sum(is_private(name) and name in theirs for name in list_uses(tree))
+        theirs = private - set(list_definitions(tree))
+        uses[str(path.relative_to(tests))] += sum(name in theirs for name in list_uses(tree))
     return uses
 
 

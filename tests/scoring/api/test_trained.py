@@ -239,7 +239,7 @@ def test_impossible_requests_are_explained(toy, monkeypatch):
     many = api.post(
         "/api/v1/evaluators/mine/reliability/", {"context": ["c" * 300], "references": ["r"] * 1000}, format="json"
     )
-    assert "per set of references" in str(many.json()["errors"])
+    assert "301,000" in str(many.json()["errors"])
 
     def busy(request, asker):
         raise TooMany("8 of your requests wait.", wait=1)
