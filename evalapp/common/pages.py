@@ -3,11 +3,19 @@ work without JavaScript."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.views.decorators.http import require_http_methods
+
+from evalapp.accounts.roles import Need
+from evalapp.accounts.selectors import get_project
 
 
 def came_from(request: HttpRequest) -> str:
@@ -39,3 +47,21 @@ def page(
         response = render(request, template, context or {}, status=status)
     response.headers["Vary"] = "HX-Request, Cookie"
     return response
+
+
+def project_page(**needs: Need) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return the decorator of a page of a project, which is called with the project instead of its slug.
+
+    `needs` maps each allowed method to the permission it needs: `@project_page(GET="read", POST="write")`.
+    """
+
+    def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
+        @login_required
+        @require_http_methods(list(needs))
+        @wraps(view)
+        def show(request: HttpRequest, slug: str, **rest: Any) -> Any:
+            return view(request, get_project(user=request.user, slug=slug, need=needs[request.method or ""]), **rest)
+
+        return show
+
+    return decorate

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.services.filters import REASON_LENGTH
 from scoring.forms.boards import AUTOSUBMIT
+from scoring.forms.fields import set_choices
 from scoring.selectors.planning import DEFAULT_EFFECTS, EFFECTS, SIDES, TESTS
 
 
@@ -29,7 +30,7 @@ class FilterForm(forms.Form):
 
     def __init__(self, *args: Any, raters: list[str], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["raters"].choices = [(rater, rater) for rater in raters]  # type: ignore[attr-defined]
+        set_choices(self, raters=raters)
 
 
 class PowerForm(forms.Form):
@@ -59,13 +60,12 @@ class PowerForm(forms.Form):
         super().__init__(*args, **kwargs)
         test = self.data.get("test") if self.is_bound else ""
         test = test if test in TESTS else "preference"
-        choices = {
-            "test": [(name, _(question)) for name, question in TESTS.items()],
-            "sides": [("", _("default")), *((str(sides), _(words)) for sides, words in SIDES.items())],
-            "aspect": [("", _("the first one with judgements")), *((name, name) for name in aspects)],
-        }
-        for name, values in choices.items():
-            self.fields[name].choices = values  # type: ignore[attr-defined]
+        set_choices(
+            self,
+            test=[(name, _(question)) for name, question in TESTS.items()],
+            sides=[("", _("default")), *((str(sides), _(words)) for sides, words in SIDES.items())],
+            aspect=[("", _("the first one with judgements")), *aspects],
+        )
         effect = _(EFFECTS[test])
         self.fields["effect"].help_text = f"{effect[:1].upper()}{effect[1:]}."
         for name in ("power", "alpha", "ties"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -13,6 +14,7 @@ from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
+from evalapp.common.params import GREATEST_SEED, LEAST_SEED
 from scoring.services.scores import get_default_options
 
 if TYPE_CHECKING:
@@ -25,6 +27,22 @@ class NameField(forms.RegexField):
     def __init__(self, **kwargs: Any) -> None:
         invalid = gettext_lazy("Use lower-case letters, digits and hyphens, and begin with a letter or digit.")
         super().__init__(r"^[a-z0-9][a-z0-9-]*\Z", error_messages={"invalid": invalid}, **kwargs)
+
+
+class SeedField(forms.IntegerField):
+    """The seed of a random choice."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(
+            initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label=gettext_lazy("Seed"), **kwargs
+        )
+
+
+def set_choices(form: forms.Form, **choices: Iterable[str | tuple[str, str]]) -> None:
+    """Set the choices of fields by name; a value without a label is its own label."""
+    for name, values in choices.items():
+        pairs = [(value, value) if isinstance(value, str) else value for value in values]
+        form.fields[name].choices = pairs  # type: ignore[attr-defined]
 
 
 def add_faults(form: forms.Form, error: EvalappError) -> None:
@@ -57,16 +75,23 @@ class ApplyForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.entry = entry
         if "references" in entry.needs:
-            names = [(name, name) for name in list_reference_sets(project)]
             self.fields["references"] = forms.ChoiceField(
-                choices=names, initial=ORIGINAL, label=_("References"), help_text=_("The reference set of the scores.")
+                initial=ORIGINAL, label=_("References"), help_text=_("The reference set of the scores.")
             )
+            set_choices(self, references=list_reference_sets(project))
         defaults = get_default_options(entry, project)
         self.lacking = [option for option in entry.options if option.needed and not settings.ENCODERS]
         for option in entry.options:
             if option in self.lacking or (option.names_model and not settings.ENCODERS):
                 continue
-            self.fields[f"option_{option.name}"] = _option_field(option, defaults[option.name])
+            self.fields[f"option_{option.name}"] = self._make_option_field(option, defaults[option.name])
+
+    def _make_option_field(self, option: Option, default: Any) -> forms.Field:
+        common: dict[str, Any] = {"help_text": _(option.help), "required": bool(option.needed)}
+        if option.names_model:
+            return make_option_field(option, "" if option.needed else _("default"), **common)
+        # Without a default, an untouched field must not set the option.
+        return make_option_field(option, _("as trained") if default is None else "", initial=default, **common)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -78,30 +103,23 @@ class ApplyForm(forms.Form):
         return {name: value for name, value in given.items() if value not in ("", None)}
 
 
-def _option_field(option: Any, default: Any) -> forms.Field:
-    common: dict[str, Any] = {"label": make_label(option), "help_text": _(option.help), "required": bool(option.needed)}
-    if option.names_model:
-        default_choice = [] if option.needed else [("", _("default"))]
-        choices = [*default_choice, *((name, name) for name in settings.ENCODERS)]
-        return forms.ChoiceField(choices=choices, **common)
-    # Without a default, an untouched field must not set the option.
-    unset = [("", _("as trained"))] if default is None else []
-    if option.type == "bool" and unset:
-        return forms.ChoiceField(choices=[*unset, ("true", _("yes")), ("false", _("no"))], **common)
+def make_option_field(option: Option, unset: str, **common: Any) -> forms.Field:
+    """Return the field of an option. `unset` is the label of the choice that leaves it open, "" if there is none."""
+    common = {"label": make_label(option), "required": False, **common}
+    names: Sequence[str] = settings.ENCODERS if option.names_model else option.choices
+    choices = [("", unset)] if unset else []
+    if option.type == "bool" and not unset:
+        return forms.BooleanField(**common)
     if option.type == "bool":
-        return forms.BooleanField(initial=default, **common)
-    if option.choices:
-        choices = [*unset, *((choice, choice) for choice in option.choices)]
-        return forms.ChoiceField(choices=choices, initial=default, **common)
+        return forms.ChoiceField(choices=[*choices, ("true", _("yes")), ("false", _("no"))], **common)
+    if names:
+        return forms.ChoiceField(choices=[*choices, *((name, name) for name in names)], **common)
     if option.type == "int":
-        return forms.IntegerField(initial=default, min_value=_whole(option.minimum), **common)
+        low = None if option.minimum is None else int(option.minimum)
+        return forms.IntegerField(min_value=low, **common)
     if option.type == "float":
-        return forms.FloatField(initial=default, min_value=option.minimum, max_value=option.maximum, **common)
-    return forms.CharField(initial=default, max_length=200, **common)
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+        return forms.FloatField(min_value=option.minimum, max_value=option.maximum, **common)
+    return forms.CharField(max_length=200, **common)
 
 
 def list_reference_sets(project: Project) -> list[str]:

@@ -15,8 +15,15 @@ from django.utils.translation import gettext_noop
 from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-from scoring.forms.fields import NameField, add_faults, list_reference_sets, make_label
+from scoring.forms.fields import (
+    NameField,
+    SeedField,
+    add_faults,
+    list_reference_sets,
+    make_label,
+    make_option_field,
+    set_choices,
+)
 from scoring.selectors.catalogue import make_refusal
 from scoring.selectors.datasets import UPLOADED, judged_aspects, rater_names
 from scoring.selectors.training import default_folds, judgements_for
@@ -109,13 +116,7 @@ class TrainForm(forms.Form):
             initial=True, required=False, label=_("Apply after training"),
             help_text=_("Score every output of the project when the training is finished."),
         )  # fmt: skip
-        self.fields["seed"] = forms.IntegerField(
-            initial=13,
-            min_value=LEAST_SEED,
-            max_value=GREATEST_SEED,
-            label=_("Seed"),
-            help_text=_("The same seed gives the same weights."),
-        )
+        self.fields["seed"] = SeedField(help_text=_("The same seed gives the same weights."))
 
     def _add_data(self, project: Project) -> None:
         """Add fields for the data that this training uses."""
@@ -125,9 +126,8 @@ class TrainForm(forms.Form):
         sets = list_reference_sets(project)
         # Evaluators that learn from dialogues use contexts with references only without dialogues.
         if len(sets) > 1 and not (dialogues and spoken.exists()):
-            self.fields["references"] = forms.ChoiceField(
-                choices=[(name, name) for name in sets], label=_("References")
-            )
+            self.fields["references"] = forms.ChoiceField(label=_("References"))
+            set_choices(self, references=sets)
         campaigns = Campaign.objects.filter(project=project).order_by("pk").values_list("slug", "name")
         rows = System.objects.filter(project=project)
         if dialogues:
@@ -155,35 +155,12 @@ class TrainForm(forms.Form):
         else:
             listed = ", ".join(f"{_word(value)} ({name})" for name, value in values.items())
             default = _("Empty: %(value)s.") % {"value": listed}
-        common: dict[str, Any] = {
-            "label": make_label(option),
-            "help_text": f"{_(option.help)} {default}",
-            "required": False,
-        }
-        if option.names_model:
-            models = [("", _("as the profile")), *((name, name) for name in settings.ENCODERS)]
-            return forms.ChoiceField(choices=models, **common)
-        if option.type == "bool":
-            return forms.ChoiceField(
-                choices=[("", _("as the profile")), ("true", _("yes")), ("false", _("no"))], **common
-            )
-        if option.choices:
-            return forms.ChoiceField(choices=[("", _("as the profile")), *((c, c) for c in option.choices)], **common)
+        help_text = f"{_(option.help)} {default}"
         if option.type in ("int", "float") and _may_be_none(option) and set(values.values()) != {None}:
             # A number field cannot express "none".
-            help_text = f"{common['help_text']} {_('Or write none.')}"
-            return forms.CharField(max_length=40, **{**common, "help_text": help_text})
-        if option.type == "int":
-            low = None if option.minimum is None else int(option.minimum)
-            return forms.IntegerField(min_value=low, **common)
-        if option.type == "float":
-            return forms.FloatField(
-                min_value=option.minimum,
-                max_value=option.maximum,
-                widget=forms.NumberInput(attrs={"step": "any"}),
-                **common,
-            )
-        return forms.CharField(max_length=200, **common)
+            help_text = f"{help_text} {_('Or write none.')}"
+            return forms.CharField(max_length=40, label=make_label(option), help_text=help_text, required=False)
+        return make_option_field(option, _("as the profile"), help_text=help_text)
 
     def clean(self) -> dict[str, Any]:
         """Check the options together with the other fields."""
@@ -203,38 +180,21 @@ class TrainForm(forms.Form):
             if name.startswith("option_") and value not in ("", None)
         }
 
-    def of_group(self, group: str) -> list[Any]:
-        """The bound fields of a part of the page: first, basic, advanced, data."""
+    @property
+    def groups(self) -> dict[str, list[Any]]:
+        """The bound fields by part of the page."""
         hidden = {f"option_{option.name}" for option in self.entry.train_options if option.advanced} | {"seed"}
-        names = {
-            "basic": [n for n in self.fields if n.startswith("option_") and n not in hidden],
-            "advanced": [n for n in self.fields if n in hidden],
-            "data": [n for n in self.fields if n in (*LISTS, "references")],
-        }
-        used = {n for found in names.values() for n in found}
-        names["first"] = [n for n in self.fields if n not in used]
-        return [self[name] for name in names[group]]
-
-    @property
-    def first(self) -> list[Any]:
-        return self.of_group("first")
-
-    @property
-    def basic(self) -> list[Any]:
-        return self.of_group("basic")
-
-    @property
-    def advanced(self) -> list[Any]:
-        return self.of_group("advanced")
-
-    @property
-    def data_fields(self) -> list[Any]:
-        return self.of_group("data")
+        groups: dict[str, list[Any]] = {"first": [], "basic": [], "advanced": [], "data": []}
+        for name in self.fields:
+            is_data, is_option = name in (*LISTS, "references"), name.startswith("option_")
+            group = "advanced" if name in hidden else "data" if is_data else "basic" if is_option else "first"
+            groups[group].append(self[name])
+        return groups
 
     @property
     def faulty_groups(self) -> list[str]:
         """The collapsed groups that contain errors and must be open."""
-        return [group for group in ("basic", "advanced", "data") if any(f.errors for f in self.of_group(group))]
+        return [name for name, group in self.groups.items() if name != "first" and any(one.errors for one in group)]
 
     def as_options(self) -> TrainingOptions:
         given = self.cleaned_data

@@ -108,7 +108,8 @@ class Entry:
     all together. `options` are the options of scoring. Learned evaluators also have `implementation` and
     `cross_fitted`, the classes for one model and for one model per fold ("module:class", imported on demand),
     `train_options`, the data they need (`train_needs`) and defaults that differ by profile. `aspect`: whether it learns
-    none, one or many of the rated aspects. `compares`: it has `compare` and `rank`.
+    none, one or many of the rated aspects. `compares`: it has `compare` and `rank`. `judges_references`: it has
+    `reliability`.
     """
 
     name: str
@@ -128,6 +129,7 @@ class Entry:
     train_needs: tuple[TrainNeed, ...] = ()
     aspect: Literal["none", "one", "many"] = "none"
     compares: bool = False
+    judges_references: bool = False
     profile_defaults: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     #: Whether a text that equals a reference gets the top of the scale.
     identical_is_best: bool = True

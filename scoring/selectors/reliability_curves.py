@@ -7,6 +7,8 @@ from django.utils.translation import gettext_noop
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 
+from .runs import list_finished_runs
+
 KIND = "reliability"
 #: Panels, in the order of the page.
 PANELS = {
@@ -21,5 +23,4 @@ LATEST = 10
 
 def latest_curves(project: Project) -> list[Run]:
     """Return the last runs with curves, newest first."""
-    rows = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
-    return list(rows.order_by("-pk")[:LATEST])
+    return list(list_finished_runs(project, KIND)[:LATEST])

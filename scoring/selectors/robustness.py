@@ -8,6 +8,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 
 from .catalogue import entries
+from .runs import list_finished_runs
 from .score_sets import current_sets
 from .training import list_trained
 
@@ -18,15 +19,10 @@ LATEST = 100
 
 def latest_reports(project: Project) -> list[Run]:
     """Return the last report of every evaluator (by signature), newest first."""
-    rows = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
     result: dict[Any, Run] = {}
-    for run in rows.order_by("-pk")[:LATEST]:
+    for run in list_finished_runs(project, KIND)[:LATEST]:
         result.setdefault(run.result["signature"], run)
     return list(result.values())
-
-
-def reports_under_way(project: Project) -> list[Run]:
-    return list(Run.objects.filter(project=project, kind=KIND, state__in=Run.ACTIVE).order_by("pk"))
 
 
 def reportable(project: Project) -> list[str]:

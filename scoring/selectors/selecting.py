@@ -12,7 +12,6 @@ from annotation.models import Output, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
-from evalapp.common.models import Run
 
 from ..models import Evaluator
 from .aspects import choose_aspect
@@ -23,15 +22,6 @@ from .training import refuse_away
 KIND = "selection"
 #: Key in the meta of systems that are variants of an architecture, as in `scoring.ml.selection`.
 VARIANT_OF = "variant_of"
-
-
-def latest_selection(project: Project) -> Run | None:
-    done = Run.objects.filter(project=project, kind=KIND, state=Run.State.SUCCEEDED, result__isnull=False)
-    return done.order_by("-pk").first()
-
-
-def selections_under_way(project: Project) -> list[Run]:
-    return list(Run.objects.filter(project=project, kind=KIND, state__in=Run.ACTIVE).order_by("pk"))
 
 
 def has_choices(project: Project) -> bool:

@@ -19,6 +19,7 @@ from evalapp.common.errors import BadInput, Fault, NotThere
 from evalapp.common.models import Run
 
 from ..models import CurvePoint, Evaluator
+from .runs import list_active_runs
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -138,13 +139,20 @@ def find_trained(project: Project, slug: str) -> Evaluator:
     return result
 
 
-def trainings_under_way(project: Project) -> list[Run]:
-    return list(Run.objects.filter(project=project, kind="train", state__in=Run.ACTIVE).order_by("pk"))
+def list_reference_judges(project: Project) -> QuerySet[Evaluator]:
+    """Return the trained evaluators that predict the reliability of references, newest first."""
+    return list_trained(project).filter(name__in=name_reference_judges())
 
 
-def ream_under_way(project: Project) -> Run | None:
-    """Return the training of a ream in progress, if any."""
-    return next((run for run in trainings_under_way(project) if run.params.get("evaluator") == "ream"), None)
+def reference_judge_under_way(project: Project) -> Run | None:
+    """Return the training in progress of such an evaluator, if any."""
+    names = name_reference_judges()
+    return next((run for run in list_active_runs(project, "train") if run.params.get("evaluator") in names), None)
+
+
+def name_reference_judges() -> list[str]:
+    """Return the names of the catalogue entries that predict the reliability of references."""
+    return [entry.name for entry in learners() if entry.judges_references]
 
 
 def get_run_folder(run: Run) -> str:

@@ -27,11 +27,9 @@ from evalapp.common.queue import enqueue_run
 from ..models import SelectionTrace
 from ..selectors.candidates import CORPUS, OUTPUTS, WITHHELD, check_origin, parse_origin
 from ..selectors.inputs import get_reference_set
-from ..selectors.training import find_trained
+from ..selectors.training import find_trained, name_reference_judges
 
 KIND = "select-references"
-#: The evaluator that predicts the reliability of references.
-REAM = "ream"
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,62}")
 STARTS = {"one": gettext_lazy("one of them, drawn by the seed"), "all": gettext_lazy("all of them")}
 PREVIEW_ITEMS = 5
@@ -121,10 +119,10 @@ def check_name(project: Project, name: str) -> None:
 
 def find_unsuited(project: Project, **slugs: str) -> list[Fault]:
     """Return a fault for each trained evaluator, given by field, that cannot predict the reliability of references."""
-    faults = []
+    faults, fitting = [], name_reference_judges()
     for field, slug in slugs.items():
-        method = find_trained(project, slug).name if slug else REAM
-        if method != REAM:
+        method = find_trained(project, slug).name if slug else ""
+        if method and method not in fitting:
             text = _("%(name)s was trained as %(method)s; only ream predicts the reliability of references.")
             faults.append(Fault(text % {"name": slug, "method": method}, field=field))
     return faults

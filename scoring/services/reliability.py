@@ -1,5 +1,5 @@
-"""Predict the reliability of references with a trained `ream`, for the check of submitted texts. Without an available
-evaluator there is a note, never an error: writing continues."""
+"""Predict the reliability of references with a trained evaluator, for the check of submitted texts. Without an
+available evaluator there is a note, never an error: writing continues."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from evalapp.common.errors import EvalappError, Unavailable
 
 from ..live.asking import ask_live
 from ..models import Evaluator
-from ..selectors.training import list_trained
-from .reference_selection import REAM
+from ..selectors.training import list_reference_judges, name_reference_judges
 
 
 def list_evaluators(*, project: Project) -> list[tuple[str, str]]:
     """Return (slug, label) of the evaluators that can predict reliability, newest first."""
-    rows = list_trained(project).filter(name=REAM, state=Evaluator.State.READY).values_list("slug", "created_at")
+    rows = list_reference_judges(project).filter(state=Evaluator.State.READY).values_list("slug", "created_at")
     return [(slug, _("%(name)s (trained %(day)s)") % {"name": slug, "day": f"{at:%Y-%m-%d}"}) for slug, at in rows]
 
 
@@ -55,7 +54,7 @@ def make_request(project: Project, slug: str, item: Item) -> dict[str, Any]:
         text = _("There is no evaluator “%(name)s”.") % {"name": slug} if slug else _("No evaluator is selected.")
         hint = _("Available: %(names)s") % {"names": names} if names else _("Train one under Evaluators: ream")
         raise Unavailable(f"{text} {hint}.")
-    if row.name != REAM:
+    if row.name not in name_reference_judges():
         text = _("%(name)s was trained as %(method)s; only ream predicts the reliability of references.")
         raise Unavailable(text % {"name": slug, "method": row.name})
     if row.state == Evaluator.State.DAMAGED:

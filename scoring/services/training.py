@@ -28,6 +28,7 @@ from ..models import Evaluator, ScoreSet
 from ..selectors import training as trainings
 from ..selectors.catalogue import check_models, entries, get_entry, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
+from ..selectors.runs import list_active_runs
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -77,7 +78,7 @@ def start_training(
     """
     params = plan_params(project, options, any_encoder=any_encoder)
     with naming(project):
-        for run in trainings.trainings_under_way(project):
+        for run in list_active_runs(project, "train"):
             if run.cancel_requested:
                 continue
             asked = {key: value for key, value in run.params.items() if key != "slug"}

@@ -7,21 +7,19 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from annotation.models import Aspect
 from annotation.selectors.filters import get_filter, list_filters
 from annotation.services.filters import create_filter, restore_filter, withdraw_filter
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.agreement.rater_columns import format_cells, list_used_columns
 from scoring.boards.choices import JUDGED, RATINGS
@@ -36,11 +34,9 @@ from ..services.planning import answer_pilot
 from .boards import send_board
 
 
-@login_required
-@require_GET
-def agreement(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read")
+def agreement(request: HttpRequest, project: Project) -> HttpResponse:
     """An overview of every aspect, and one aspect in detail."""
-    project = get_project(user=request.user, slug=slug, need="read")
     context = _context(request, project)
     if context["reason"] == "":
         query = replace(context["query"], aspect="", judged="")
@@ -52,11 +48,9 @@ def agreement(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/agreement/show.html", context, fragment="board")
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def raters(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read", POST="write")
+def raters(request: HttpRequest, project: Project) -> HttpResponse:
     """Reports of the raters of an aspect, with reasons to review some; the selected ones become a named filter."""
-    project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     context = _context(request, project)
     rows = context["table"].get("raters", []) if context["table"] else []
     form = FilterForm(request.POST or None, raters=[row["rater"] for row in rows])
@@ -72,7 +66,7 @@ def raters(request: HttpRequest, slug: str) -> HttpResponse:
             text = _("Filter %(name)s created. Choose it above any table; no judgements were deleted.")
             messages.success(request, text % {"name": made.name})
             tail = urlencode({**context["query"].non_default_params, "filter": made.name})
-            return redirect(f"{reverse('scoring:agreement-raters', args=[slug])}?{tail}")
+            return redirect(f"{reverse('scoring:agreement-raters', args=[project.slug])}?{tail}")
     ticked = form.data.getlist("raters") if form.is_bound else []  # type: ignore[attr-defined]
     context |= {"filter_form": form, "filters": list(list_filters(project)), "rater_columns": list_used_columns(rows)}
     context["rater_rows"] = [
@@ -81,19 +75,15 @@ def raters(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/agreement/raters.html", context, fragment="board", status=422 if form.errors else 200)
 
 
-@login_required
-@require_GET
-def calibration(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read")
+def calibration(request: HttpRequest, project: Project) -> HttpResponse:
     """System means as rated, and adjusted for the biases of raters."""
-    project = get_project(user=request.user, slug=slug, need="read")
     return page(request, "scoring/agreement/calibration.html", _context(request, project), fragment="board")
 
 
-@login_required
-@require_GET
-def power(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read")
+def power(request: HttpRequest, project: Project) -> HttpResponse:
     """How many judgements are needed, with the project's judgements as the pilot."""
-    project = get_project(user=request.user, slug=slug, need="read")
     aspects = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
     form = PowerForm(request.GET or None, aspects=aspects)
     found, status, answer = None, 200, Answer(None, None, True)
@@ -115,22 +105,18 @@ def power(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/agreement/power.html", context, fragment="board", status=status)
 
 
-@login_required
-@require_POST
-def filter_move(request: HttpRequest, slug: str, name: str, move: str) -> HttpResponse:
+@project_page(POST="write")
+def filter_move(request: HttpRequest, project: Project, name: str, move: str) -> HttpResponse:
     """Withdraw or restore a filter."""
-    project = get_project(user=request.user, slug=slug, need="write")
     act = withdraw_filter if move == "withdraw" else restore_filter
     result = act(row=get_filter(project, name), user=request.user)
     text = _("Filter %(name)s restored.") if result.is_active else _("Filter %(name)s withdrawn: tables cannot use it.")
     messages.success(request, text % {"name": result.name})
-    return redirect("scoring:agreement-raters", slug)
+    return redirect("scoring:agreement-raters", project.slug)
 
 
-@login_required
-@require_GET
-def agreement_file(request: HttpRequest, slug: str, ending: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def agreement_file(request: HttpRequest, project: Project, ending: str) -> HttpResponse:
     return send_board(request, project, parse_query(AgreementQuery, _read_params(request)), ending)
 
 

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, NotThere, Unavailable
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from scoring.boards.base import Query, Way
 from scoring.boards.choices import COEFFICIENTS, MOST_SETS
 from scoring.boards.data.project import ProjectData
@@ -28,20 +25,20 @@ from scoring.forms.boards import BoardForm
 from scoring.forms.games import GamesForm
 
 from ..models import ScoreSet
-from ..selectors.games import list_judges
+from ..selectors.games import METHOD, list_judges
 from ..selectors.leaderboards import parse_query
 from ..selectors.selecting import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
+from ..services.reports import start_games
+from .starting import start_run
 
 #: Last parts of the names of files.
 STEMS = {"enhanced": "by-references"}
 
 
-@login_required
-@require_GET
-def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
+@project_page(GET="read")
+def board(request: HttpRequest, project: Project, kind: str) -> HttpResponse:
     """The page of a leaderboard of evaluators."""
-    project = get_project(user=request.user, slug=slug, need="read")
     context = build_context(
         request, project, parse_query(get_board(kind).query, read_params(request.GET, kind), project)
     )
@@ -58,10 +55,8 @@ def board(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
     return page(request, get_board(kind).module("columns").TEMPLATE, context, fragment="board")
 
 
-@login_required
-@require_GET
-def systems(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def systems(request: HttpRequest, project: Project) -> HttpResponse:
     return render_systems(request, project, request.GET)
 
 
@@ -86,6 +81,18 @@ def render_systems(
     }
     status = 422 if games_form is not None else 200
     return page(request, "scoring/systems/show.html", context, fragment="board", status=status)
+
+
+@project_page(POST="write")
+def play(request: HttpRequest, project: Project) -> HttpResponse:
+    """Queue games by an evaluator, or show the leaderboard of systems again with the errors of the form."""
+    if not request.POST.get("by"):
+        raise BadInput(_("Name the evaluator that compares the texts."))
+    form = GamesForm(request.POST)
+    if response := start_run(request, project, form, start_games):
+        return response
+    given = {name: request.POST.get(name, "") for name in ("by", "systems", "references")}
+    return render_systems(request, project, {**given, "method": METHOD}, games_form=form)
 
 
 # ---- parts of the pages ---------------------------------------------------------------------------------------
@@ -167,10 +174,8 @@ def make_plot_params(query: Any, answer: Answer) -> str:
 # ---- files ----------------------------------------------------------------------------------------------------
 
 
-@login_required
-@require_GET
-def board_file(request: HttpRequest, slug: str, kind: str, ending: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def board_file(request: HttpRequest, project: Project, kind: str, ending: str) -> HttpResponse:
     return send_board(request, project, parse_query(get_board(kind).query, request.GET, project), ending)
 
 

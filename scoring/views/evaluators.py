@@ -9,20 +9,18 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, Conflict, NotThere
 from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import ApplyForm, add_faults
@@ -34,6 +32,7 @@ from ..selectors.exports import SCORES_IN_ORDER
 from ..selectors.inputs import count_outputs
 from ..selectors.reading import warn_unreadable
 from ..selectors.run_results import was_made
+from ..selectors.runs import list_active_runs
 from ..selectors.score_sets import SetState, get_states, list_states
 from ..selectors.training import (
     count_readings,
@@ -43,9 +42,9 @@ from ..selectors.training import (
     missing_for,
     read_card,
     refuse_unfinished,
-    trainings_under_way,
 )
 from ..services.scores import apply_evaluator
+from .starting import open_run
 
 #: Parts of the catalogue: kind, heading, description.
 PARTS = (
@@ -62,10 +61,8 @@ Lines: TypeAlias = dict[str, list[tuple[float, float]]]
 FEW_PICTURES = 4
 
 
-@login_required
-@require_GET
-def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def evaluator_list(request: HttpRequest, project: Project) -> HttpResponse:
     n_outputs = count_outputs(project)
     states = list_states(project, n_outputs)
     applied: dict[str, list[SetState]] = {}
@@ -83,7 +80,7 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
         ],
         "states": states,
         "trained": list(list_trained(project)),
-        "under_way": trainings_under_way(project),
+        "under_way": list(list_active_runs(project, "train")),
         "n_outputs": n_outputs,
         "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
         "may_write": can(user=request.user, project=project, need="write"),
@@ -91,10 +88,8 @@ def evaluator_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/evaluators/list.html", context)
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(GET="write", POST="write")
+def apply(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     trained = list_trained(project).filter(slug=name).first()
     entry = get_entry(trained.name if trained else name)
     if entry.learns and trained is None:
@@ -113,8 +108,7 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
         except (BadInput, Conflict) as error:
             add_faults(form, error)
         else:
-            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
-            return redirect("run", project.slug, run.pk)
+            return open_run(request, run)
     n_outputs = count_outputs(project)
     context = {
         "project": project, "entry": entry, "form": form, "n_outputs": n_outputs, "trained": trained, "title": name,
@@ -124,11 +118,9 @@ def apply(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     return page(request, "scoring/evaluators/apply.html", context, status=422 if form.errors else 200)
 
 
-@login_required
-@require_POST
-def score_sentinels(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(POST="write")
+def score_sentinels(request: HttpRequest, project: Project) -> HttpResponse:
     """Queue every trivial baseline that has not been applied."""
-    project = get_project(user=request.user, slug=slug, need="write")
     applied = set(ScoreSet.objects.filter(project=project).values_list("evaluator__name", flat=True))
     names = [entry.name for entry in entries() if entry.kind == "sentinel" and entry.name not in applied]
     for name in names:
@@ -163,11 +155,9 @@ def _explain_missing(project: Project, evaluator: str) -> str:
     return _("There is no evaluator “%(name)s” here. See Evaluators.")
 
 
-@login_required
-@require_GET
-def evaluator(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
+@project_page(GET="read")
+def evaluator(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
     """An evaluator with its training and its scores, if any."""
-    project = get_project(user=request.user, slug=slug, need="read")
     row = list_trained(project).filter(slug=evaluator).first()
     number = request.GET.get("set", "")
     if row is not None and not number and not ScoreSet.objects.filter(evaluator=row).exists():
@@ -281,10 +271,8 @@ class _Echo:
         return text
 
 
-@login_required
-@require_GET
-def scores_csv(request: HttpRequest, slug: str, evaluator: str) -> StreamingHttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def scores_csv(request: HttpRequest, project: Project, evaluator: str) -> StreamingHttpResponse:
     score_set = get_set(project, evaluator, request.GET.get("set", ""))
     response = StreamingHttpResponse(_csv_lines(score_set), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-{evaluator}-scores.csv"'

@@ -6,16 +6,14 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
-from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.pages import project_page
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import collect_failures, side_figure
 from scoring.boards.base import Query
@@ -41,11 +39,9 @@ FAILED = (
 TYPES = {"svg": "image/svg+xml; charset=utf-8", "pdf": "application/pdf"}
 
 
-@login_required
-@require_GET
-def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -> HttpResponse:
+@project_page(GET="read")
+def board_svg(request: HttpRequest, project: Project, kind: str, ending: str = "svg") -> HttpResponse:
     """The plot of a leaderboard."""
-    project = get_project(user=request.user, slug=slug, need="read")
     query = parse_query(get_board(kind).query, request.GET, project)
     key = [compute_stamp(project), kind, query]
     if query.plays_games:
@@ -59,10 +55,8 @@ def board_svg(request: HttpRequest, slug: str, kind: str, ending: str = "svg") -
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
 
 
-@login_required
-@require_GET
-def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "svg") -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def scatter_svg(request: HttpRequest, project: Project, evaluator: str, ending: str = "svg") -> HttpResponse:
     query = parse_query(EvaluatorsQuery, request.GET, project)
     score_set = get_plotted_set(project, query, evaluator)
 
@@ -88,10 +82,8 @@ def scatter_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
 
 
-@login_required
-@require_GET
-def distribution_svg(request: HttpRequest, slug: str, evaluator: str, ending: str = "svg") -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def distribution_svg(request: HttpRequest, project: Project, evaluator: str, ending: str = "svg") -> HttpResponse:
     score_set = get_set(project, evaluator, request.GET.get("set", ""))
     rows = [row for row in score_set.summary if row["n"]]
     if not rows:
@@ -111,11 +103,9 @@ def distribution_svg(request: HttpRequest, slug: str, evaluator: str, ending: st
     return _send(request, ["distribution", score_set.pk, score_set.scored_at], draw, ending)
 
 
-@login_required
-@require_GET
-def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResponse:
+@project_page(GET="read")
+def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str) -> HttpResponse:
     """A panel of the reliability curves of a run."""
-    project = get_project(user=request.user, slug=slug, need="read")
     run = find_run(user=request.user, pk=pk, slug=project.slug)
     if run.kind != CURVES or run.result is None:
         raise BadInput(_("Run %(run)d has no curves.") % {"run": pk})
@@ -140,11 +130,9 @@ def curves_svg(request: HttpRequest, slug: str, pk: int, panel: str) -> HttpResp
     return _send(request, ["curves", pk, panel], draw)
 
 
-@login_required
-@require_GET
-def steps_svg(request: HttpRequest, slug: str, panel: str, ending: str = "svg") -> HttpResponse:
+@project_page(GET="read")
+def steps_svg(request: HttpRequest, project: Project, panel: str, ending: str = "svg") -> HttpResponse:
     """Human scores or scores of an evaluator by training step."""
-    project = get_project(user=request.user, slug=slug, need="read")
     asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
     key = [compute_stamp(project), "steps", panel, asked]
 

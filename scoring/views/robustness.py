@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, gettext_noop
-from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
-from evalapp.common.errors import EvalappError
-from evalapp.common.pages import page
+from evalapp.accounts.selectors import can
+from evalapp.common.pages import page, project_page
+from scoring.forms.fields import set_choices
 
-from ..selectors.robustness import latest_reports, reportable, reports_under_way
+from ..selectors.robustness import KIND, latest_reports, reportable
+from ..selectors.runs import list_active_runs
 from ..selectors.written_kinds import KINDS, SAMPLE, find_sources
 from ..services.reports import MOST_ITEMS, RobustnessOptions, start_robustness
+from .starting import start_run
 
 #: Column heads of the kinds.
 HEADS = {
@@ -41,34 +39,29 @@ class RobustnessForm(forms.Form):
 
     def __init__(self, *args: Any, names: list[str], has_wrong: bool, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["evaluator"].choices = [(name, name) for name in names]  # type: ignore[attr-defined]
+        set_choices(self, evaluator=names)
         if not has_wrong:
             del self.fields["sample"]
 
+    def as_options(self) -> RobustnessOptions:
+        return RobustnessOptions(**self.cleaned_data)
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def robustness(request: HttpRequest, slug: str) -> HttpResponse:
+
+@project_page(GET="read", POST="write")
+def robustness(request: HttpRequest, project: Project) -> HttpResponse:
     """Request a report, which a run computes, and show the last report of every evaluator."""
-    project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     sources = find_sources(project)
     wished = {"evaluator": request.GET.get("evaluator", "")}
     form = RobustnessForm(request.POST or None, initial=wished, names=reportable(project), has_wrong=sources.has_wrong)
-    if request.method == "POST" and form.is_valid():
-        try:
-            run = start_robustness(project=project, user=request.user, options=RobustnessOptions(**form.cleaned_data))
-        except EvalappError as error:
-            form.add_error(None, error.detail)
-        else:
-            messages.success(request, _("%(run)s: queued.") % {"run": run.title})
-            return redirect("run", project.slug, run.pk)
+    if response := start_run(request, project, form, start_robustness):
+        return response
     context = {
         "project": project,
         "sources": sources,
         "kinds": [{"kind": kind, "head": _(HEADS[kind]), "what": _(text)} for kind, text in KINDS.items()],
         "missing": [{"kind": kind, "what": _(text)} for kind, text in sources.missing.items()],
         "reports": _reports(project),
-        "under_way": reports_under_way(project),
+        "under_way": list(list_active_runs(project, KIND)),
         "form": form,
         "may_write": can(user=request.user, project=project, need="write"),
     }

@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_http_methods
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, Conflict, NotThere
-from evalapp.common.pages import came_from, page
+from evalapp.common.pages import came_from, page, project_page
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
@@ -33,11 +31,9 @@ from .boards import make_file, read_coefficient
 NOW = "now"
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read", POST="write")
+def snapshot_list(request: HttpRequest, project: Project) -> HttpResponse:
     """List the snapshots; a POST saves one of the table given by `board` and its parameters."""
-    project = get_project(user=request.user, slug=slug, need="write" if request.method == "POST" else "read")
     if request.method == "POST":
         board = request.POST.get("board", "")
         if board not in list_boards():
@@ -49,7 +45,7 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
             row = take_snapshot(project=project, user=request.user, query=query, **given)
         except Conflict as error:
             messages.warning(request, _("Snapshot not saved. %(reason)s") % {"reason": error.detail})
-            return redirect(came_from(request) or reverse("scoring:snapshots", args=[slug]))
+            return redirect(came_from(request) or reverse("scoring:snapshots", args=[project.slug]))
         messages.success(request, _("Snapshot saved under this permanent address, for members of the project."))
         return redirect("scoring:snapshot", project.slug, row.slug)
     context = {
@@ -60,10 +56,8 @@ def snapshot_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/snapshots/list.html", context)
 
 
-@login_required
-@require_GET
-def snapshot(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     row = get_snapshot(project, name)
     context: dict[str, Any] = {
         "project": project,
@@ -101,19 +95,15 @@ def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:
     return {"rows": rows, "is_same": is_same, "test": answer.table["test"], "caption": letters_caption(answer.table)}
 
 
-@login_required
-@require_GET
-def snapshot_file(request: HttpRequest, slug: str, name: str, ending: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def snapshot_file(request: HttpRequest, project: Project, name: str, ending: str) -> HttpResponse:
     row = get_snapshot(project, name)
     return make_file(row.table, ending, f"{project.slug}-{row.slug}")
 
 
-@login_required
-@require_GET
-def compare(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read")
+def compare(request: HttpRequest, project: Project) -> HttpResponse:
     """Compare two snapshots, or a snapshot and the current table."""
-    project = get_project(user=request.user, slug=slug, need="read")
     rows = list_snapshots(project)
     if not rows:
         return redirect("scoring:snapshots", project.slug)
@@ -146,10 +136,8 @@ def _now(project: Project, first: Any, user: Any) -> Answer:
     )
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(GET="write", POST="write")
+def delete(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     row = get_snapshot(project, name)
     if request.method == "POST":
         delete_snapshot(project=project, user=request.user, slug=name)

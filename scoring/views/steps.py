@@ -6,27 +6,27 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET, require_POST
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.side_figures import side_figure
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
 
 from ..selectors.leaderboards import compute_stamp, parse_query
-from ..selectors.selecting import group_by_kind, has_choices, latest_selection, selections_under_way
+from ..selectors.runs import list_active_runs, list_finished_runs
+from ..selectors.selecting import KIND, group_by_kind, has_choices
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reports import RUNS, SelectionOptions, start_selection
+from .starting import open_run
 
 
 def make_panel_query(project: Project, given: Any, panel: str) -> SystemsQuery:
@@ -45,10 +45,8 @@ def _answer(project: Project, given: Any, panel: str, user: Any) -> tuple[Answer
         return Answer(None, None, True), error.detail
 
 
-@login_required
-@require_GET
-def steps(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def steps(request: HttpRequest, project: Project) -> HttpResponse:
     given = request.GET
     references = given.get("references") or ORIGINAL
     chosen, known = choose_evaluators(project, given.getlist("by"), references)
@@ -86,20 +84,18 @@ def steps(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _choices(project: Project, user: Any) -> dict[str, Any]:
     """Return the last selection report, and whether another can be requested."""
-    run = latest_selection(project)
+    run = list_finished_runs(project, KIND).first()
     return {
         "choices": None if run is None else {**run.result, "run": run, "tables": group_by_kind(run.result)},
-        "choosing": selections_under_way(project),
+        "choosing": list(list_active_runs(project, KIND)),
         "parts": RUNS,
         "may_choose": can(user=user, project=project, need="write") and has_choices(project),
     }
 
 
-@login_required
-@require_POST
-def choose(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(POST="write")
+def choose(request: HttpRequest, project: Project) -> HttpResponse:
     """Queue a selection report; the page of checkpoints shows it when it is finished."""
-    project = get_project(user=request.user, slug=slug, need="write")
     given = request.POST
     options = SelectionOptions(
         given.get("aspect", ""), given.getlist("by"), references=given.get("references") or ORIGINAL
@@ -109,8 +105,7 @@ def choose(request: HttpRequest, slug: str) -> HttpResponse:
     except EvalappError as error:
         messages.error(request, error.detail)
         return redirect("scoring:steps", project.slug)
-    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
-    return redirect("run", project.slug, run.pk)
+    return open_run(request, run)
 
 
 def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:

@@ -13,14 +13,13 @@ from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
 from evalapp.common.forms import read_number
 from evalapp.common.models import Run
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.queue import explain_waiting, queue_has_worker
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
@@ -33,20 +32,20 @@ from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry
 from ..selectors.games import KIND as GAMES
 from ..selectors.reference_sets import sets_chosen_by
+from ..selectors.runs import find_numbered_run
 from ..selectors.score_sets import list_combinations
 from ..selectors.training import find_trained, find_training_data, missing_for, read_curve
 from ..services.artefacts import receive_artefact
 from ..services.training import MOST_FOLDS, delete_evaluator, matches_check, start_check, start_checked
+from .starting import open_run
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def train(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+@project_page(GET="write", POST="write")
+def train(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     """Fill in the form, check it, then train: nothing is queued for the GPU before a check succeeded."""
-    project = get_project(user=request.user, slug=slug, need="write")
     entry = get_entry(name)
     if not entry.learns:
         raise NotThere(_("%(name)s needs no training. Apply it under Evaluators.") % {"name": name})
@@ -102,18 +101,13 @@ def _to_check(check: Run, name: str) -> HttpResponse:
 
 def _find(project: Project, kind: str, name: str, number: str) -> Run | None:
     """Return the check or training run of this evaluator with that number."""
-    wanted = read_number(number)
-    if wanted is None:
-        return None
-    result = Run.objects.filter(project=project, kind=kind, pk=wanted).select_related("project").first()
-    return result if result is not None and result.params.get("evaluator") == name else None
+    run = find_numbered_run(project, kind, number)
+    return run if run is not None and run.params.get("evaluator") == name else None
 
 
-@login_required
-@require_POST
-def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
+@project_page(POST="write")
+def train_start(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     """Train what was checked. The button sends the whole form; if it changed since the check, it is checked again."""
-    project = get_project(user=request.user, slug=slug, need="write")
     check = _find(project, "plan", name, request.POST.get("check", ""))
     if check is None:
         raise NotThere(_("There is no such check. Check the training first."))
@@ -133,8 +127,7 @@ def train_start(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     except EvalappError as error:
         add_faults(form, error)
         return _train_page(request, project, entry, form)
-    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
-    return redirect("run", project.slug, run.pk)
+    return open_run(request, run)
 
 
 @login_required
@@ -151,17 +144,13 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return page(request, "scoring/training/curve.html", context, fragment="curve")
 
 
-@login_required
-@require_GET
-def evaluator_file(request: HttpRequest, slug: str, evaluator: str, name: str) -> FileResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def evaluator_file(request: HttpRequest, project: Project, evaluator: str, name: str) -> FileResponse:
     return send_file(find_trained(project, evaluator), name)
 
 
-@login_required
-@require_GET
-def evaluator_tar(request: HttpRequest, slug: str, evaluator: str) -> StreamingHttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def evaluator_tar(request: HttpRequest, project: Project, evaluator: str) -> StreamingHttpResponse:
     return send_tar(find_trained(project, evaluator))
 
 
@@ -209,10 +198,8 @@ class UploadForm(forms.Form):
         return {name: files for name, files in self.cleaned_data.items() if name != "name" and files}
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def upload(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(GET="write", POST="write")
+def upload(request: HttpRequest, project: Project) -> HttpResponse:
     requested = read_number(request.GET.get("folds", "")) or 0
     folds = min(requested, MOST_FOLDS) if requested > 1 else 0
     form = UploadForm(request.POST or None, request.FILES or None, folds=folds)
@@ -230,10 +217,8 @@ def upload(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "scoring/evaluators/upload.html", context, status=422 if form.errors else 200)
 
 
-@login_required
-@require_http_methods(["GET", "POST"])
-def delete(request: HttpRequest, slug: str, evaluator: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(GET="write", POST="write")
+def delete(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
     combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
     row = combined or find_trained(project, evaluator)
     if request.method == "POST":

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_GET
 
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_campaign
 from annotation.views.writing_forms import ARM_NAMES
 from annotation.views.writing_watch import plot
-from evalapp.accounts.selectors import get_project
+from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.side_figures import side_figure
 
 from ..selectors.writing_gold import gold_growth
 
 
-@login_required
-@require_GET
-def writing_gold(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+@project_page(GET="read")
+def writing_gold(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """Gold reliability by round and arm, and by annotator if the campaign has rounds."""
-    project = get_project(user=request.user, slug=slug, need="read")
     campaign = get_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
     if campaign.project_id != project.pk:
         raise NotThere(_("There is no such writing campaign in this project."))

@@ -83,6 +83,7 @@ ENTRIES = (
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
         aspect="one",
+        judges_references=True,
         profile_defaults={
             PAPER: {
                 "layer": -2,

@@ -1,4 +1,4 @@
-"""The form of the automatic selection of references."""
+"""Forms of reference sets: automatic selection, reliability curves, merging."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from django.utils.translation import gettext_lazy
 from annotation.models.data import ORIGINAL
 from annotation.selectors.data import list_system_names
 from evalapp.accounts.models import Project
-from evalapp.common.params import GREATEST_SEED, LEAST_SEED
-from scoring.forms.fields import list_reference_sets
+from scoring.forms.fields import SeedField, list_reference_sets, set_choices
 from scoring.selectors.candidates import OUTPUTS, WITHHELD, list_corpora
-from scoring.selectors.training import list_trained
+from scoring.selectors.training import list_reference_judges
 from scoring.services.reference_selection import MOST_CANDIDATES, MOST_REFERENCES, STARTS, ReferenceSelection
+from scoring.services.reports import MOST_ITEMS, CurveOptions
 
 MOST_SYSTEMS = 200
 
@@ -82,39 +82,27 @@ class ReferenceSelectionForm(forms.Form):
         label=gettext_lazy("Maximum items"),
         help_text=gettext_lazy("Sampled with the seed. Empty: all."),
     )
-    seed = forms.IntegerField(initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label=gettext_lazy("Seed"))
+    seed = SeedField()
 
     FIRST = ("evaluator", "mix", "candidates", "references", "start", "max", "into", "controls")
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        slugs = [(slug, slug) for slug in list_trained(project).filter(name="ream").values_list("slug", flat=True)]
+        slugs = list(list_reference_judges(project).values_list("slug", flat=True))
         corpora = [(f"corpus:{name}", _("corpus: %(name)s") % {"name": label}) for name, label in list_corpora(project)]
-        sets = [(name, name) for name in list_reference_sets(project)]
-        systems = list_system_names(project)[:MOST_SYSTEMS]
-        self._choose("evaluator", slugs)
-        self._choose("mix", [("", _("none")), *slugs])
-        self._choose(
-            "candidates",
-            [
-                *corpora,
-                (WITHHELD, _("further references of the item")),
-                (OUTPUTS, _("outputs of systems (references then include judged outputs)")),
-            ],
-        )
-        self._choose("references", sets)
-        self._choose("systems", [(name, name) for name in systems])
+        further = (WITHHELD, _("further references of the item"))
+        outputs = (OUTPUTS, _("outputs of systems (references then include judged outputs)"))
+        set_choices(
+            self, evaluator=slugs, mix=[("", _("none")), *slugs], candidates=[*corpora, further, outputs],
+            references=list_reference_sets(project), systems=list_system_names(project)[:MOST_SYSTEMS],
+        )  # fmt: skip
         self.fields["references"].initial = ORIGINAL
         if len(slugs) < 2:
             del self.fields["mix"]
         if not corpora:
             del self.fields["turns"]
-            self.fields["candidates"].help_text = _(
-                "Source of additional references. A corpus would offer other texts."
-            )
-
-    def _choose(self, name: str, choices: list[tuple[str, str]]) -> None:
-        self.fields[name].choices = choices  # type: ignore[attr-defined]
+            text = _("Source of additional references. A corpus would offer other texts.")
+            self.fields["candidates"].help_text = text
 
     @property
     def first(self) -> list[Any]:
@@ -138,3 +126,49 @@ class ReferenceSelectionForm(forms.Form):
 def initial_from(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of the form that requested this preview."""
     return {**params, "items": "\n".join(params["items"])}
+
+
+class CurvesForm(forms.Form):
+    """The evaluator of the curves, and another one for the transfer curve."""
+
+    evaluator = forms.ChoiceField(label=gettext_lazy("Evaluator"), help_text=gettext_lazy("A trained ream."))
+    other = forms.ChoiceField(
+        required=False,
+        label=gettext_lazy("Transfer to"),
+        help_text=gettext_lazy("A ream for another metric, which uses the references that the first one selects."),
+    )
+    references = forms.ChoiceField(
+        label=gettext_lazy("References"), help_text=gettext_lazy("Smaller sets are sampled from this set.")
+    )
+    sample = forms.IntegerField(
+        initial=300, min_value=1, max_value=MOST_ITEMS, label=gettext_lazy("Maximum items"),
+        help_text=gettext_lazy("Sampled with the seed."),
+    )  # fmt: skip
+    seed = SeedField()
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        slugs = list(list_reference_judges(project).values_list("slug", flat=True))
+        others = [("", _("none")), *slugs]
+        set_choices(self, evaluator=slugs, other=others, references=list_reference_sets(project))
+        if len(slugs) < 2:
+            del self.fields["other"]
+
+    def as_options(self) -> CurveOptions:
+        return CurveOptions(**{name: value for name, value in self.cleaned_data.items() if value not in ("", None)})
+
+
+class MergeForm(forms.Form):
+    names = forms.MultipleChoiceField(
+        widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Sets"),
+        help_text=gettext_lazy("Merged in this order, without duplicates."),
+    )  # fmt: skip
+    into = forms.SlugField(
+        max_length=63,
+        label=gettext_lazy("Name of the new set"),
+        help_text=gettext_lazy("Lower-case letters, digits, hyphens. The merged sets are kept."),
+    )
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        set_choices(self, names=list_reference_sets(project))
