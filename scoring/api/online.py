@@ -26,53 +26,39 @@ DOWN = OpenApiResponse(
 )
 
 
-def _checked(serializer: Any) -> dict[str, Any]:
-    serializer.is_valid(raise_exception=True)
-    return dict(serializer.validated_data)
+def _make_view(kind: str, operation_id: str, description: str, asked: type[Any], answered: type[Any]) -> type[APIView]:
+    """Return the view of one kind of request to an evaluator."""
+
+    class Online(APIView):
+        @extend_schema(
+            operation_id=operation_id,
+            description=description,
+            parameters=[PROJECT],
+            request=asked,
+            responses={200: answered, 429: BUSY, 503: DOWN},
+        )
+        def post(self, request: Request, name: str) -> Response:
+            given = asked(data=request.data)
+            given.is_valid(raise_exception=True)
+            body = dict(given.validated_data)
+            options, project = body.pop("options", None), request.query_params.get("project", "")
+            asking = {"kind": kind, **body}
+            answer = ask_evaluator(user=request.user, evaluator=name, request=asking, options=options, project=project)
+            return Response(answer)
+
+    return Online
 
 
-class OnlineScore(APIView):
-    @extend_schema(
-        operation_id="evaluators_score",
-        parameters=[PROJECT],
-        request=OnlineRequestSerializer,
-        responses={200: OnlineAnswerSerializer, 429: BUSY, 503: DOWN},
-    )
-    def post(self, request: Request, name: str) -> Response:
-        """Score up to 64 texts with an evaluator of the catalogue or a trained one."""
-        given = _checked(OnlineRequestSerializer(data=request.data))
-        return Response(_ask(request, name, "score", given))
-
-
-class OnlineComparison(APIView):
-    @extend_schema(
-        operation_id="evaluators_compare",
-        parameters=[PROJECT],
-        request=ComparisonRequestSerializer,
-        responses={200: ComparisonAnswerSerializer, 429: BUSY, 503: DOWN},
-    )
-    def post(self, request: Request, name: str) -> Response:
-        """Which of two texts is better, for up to 64 pairs, by an evaluator that compares (comparative)."""
-        given = _checked(ComparisonRequestSerializer(data=request.data))
-        return Response(_ask(request, name, "compare", given))
-
-
-class OnlineReliability(APIView):
-    @extend_schema(
-        operation_id="evaluators_reliability",
-        parameters=[PROJECT],
-        request=ReliabilityRequestSerializer,
-        responses={200: ReliabilityAnswerSerializer, 429: BUSY, 503: DOWN},
-    )
-    def post(self, request: Request, name: str) -> Response:
-        """The predicted reliability of a set of references for a context (REAM)."""
-        given = _checked(ReliabilityRequestSerializer(data=request.data))
-        return Response(_ask(request, name, "reliability", given))
-
-
-def _ask(request: Request, name: str, kind: str, body: dict[str, Any]) -> dict[str, Any]:
-    options = body.pop("options", None)
-    project = request.query_params.get("project", "")
-    return ask_evaluator(
-        user=request.user, evaluator=name, request={"kind": kind, **body}, options=options, project=project
-    )
+OnlineScore = _make_view(
+    "score", "evaluators_score", "Score up to 64 texts with an evaluator of the catalogue or a trained one.",
+    OnlineRequestSerializer, OnlineAnswerSerializer,
+)  # fmt: skip
+OnlineComparison = _make_view(
+    "compare", "evaluators_compare",
+    "Which of two texts is better, for up to 64 pairs, by an evaluator that compares (comparative).",
+    ComparisonRequestSerializer, ComparisonAnswerSerializer,
+)  # fmt: skip
+OnlineReliability = _make_view(
+    "reliability", "evaluators_reliability", "The predicted reliability of a set of references for a context (REAM).",
+    ReliabilityRequestSerializer, ReliabilityAnswerSerializer,
+)  # fmt: skip

@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     from scoring.boards.metrics.people import Scored
 
 Table: TypeAlias = dict[str, Any]
+#: Parameters of a query with the draws of the data.
+Settings: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[int, int], None]
 #: Kinds of judgement: `pairs` are comparisons of two outputs, `turing` those with a reference.
 Way: TypeAlias = Literal["ratings", "dialogues", "comparisons", "pairs", "turing"]
 #: Names that a project offers for a parameter.
 Known: TypeAlias = Mapping[str, Sequence[str]]
+
+
+def order_evaluators(row: Mapping[str, Any], estimate: Mapping[str, Any]) -> tuple[bool, float, str]:
+    """Return the key that sorts evaluators by an estimate, highest first, undefined ones last."""
+    value = estimate["value"]
+    return (value is None, -(value or 0.0), row["evaluator"])
 
 
 @dataclass(frozen=True)

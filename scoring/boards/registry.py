@@ -37,6 +37,11 @@ class Board:
     def module(self, name: str) -> ModuleType:
         return import_module(f"{self.package}.{name}")
 
+    def get_renderer(self, name: str) -> Any:
+        """Return a function or name from the module `columns`, or what `render.cells` has instead."""
+        own = self.module("columns")
+        return getattr(own if hasattr(own, name) else import_module("scoring.boards.render.cells"), name)
+
     def choose_model(self, table: Any) -> type[BoardTable]:
         """Return the type that this table should have."""
         rules = self.module("table")

@@ -130,12 +130,13 @@ def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coeffici
 
 def _rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
     """Return rows by name, best first, each with its estimate and displayed rank."""
-    columns = get_board(table["kind"]).module("columns")
+    board = get_board(table["kind"])
+    columns = board.module("columns")
     if hasattr(columns, "rank_rows"):
         ranked: dict[str, dict[str, Any]] = columns.rank_rows(table, coefficient)
         return ranked
     # Ranks differ between columns, so these rows have none.
-    figures = columns.list_figures(table)
+    figures = board.get_renderer("list_figures")(table)
     return {name: {"estimate": one, "place": "-", "is_sentinel": False} for name, one in figures}
 
 

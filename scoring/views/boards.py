@@ -52,7 +52,7 @@ def board(request: HttpRequest, project: Project, kind: str) -> HttpResponse:
         compared = [row["name"] for row in table["sets"]] if table else context["query"].references.split(",")
         names = context["form"].known["references"]
         context |= {"choices": [(name, name in compared) for name in names], "most": MOST_SETS}
-    return page(request, get_board(kind).module("columns").TEMPLATE, context, fragment="board")
+    return page(request, get_board(kind).get_renderer("TEMPLATE"), context, fragment="board")
 
 
 @project_page(GET="read")
@@ -119,7 +119,7 @@ def build_context(request: HttpRequest, project: Project, query: Any) -> dict[st
         "evaluator_choices": [(name, name in chosen) for name in names],
         "chosen": chosen,
         "tabs": list_tabs(project, query.kind),
-        **get_board(query.kind).module("columns").build_context(answer.table, query),
+        **get_board(query.kind).get_renderer("build_context")(answer.table, query),
     }
 
 

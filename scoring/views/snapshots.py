@@ -74,8 +74,8 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
         context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=read_coefficient(request)))
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
-        columns = get_board(row.kind).module("columns")
-        context |= {"figures": columns.list_figures(row.table), "what": columns.FIGURE}
+        board = get_board(row.kind)
+        context |= {"figures": board.get_renderer("list_figures")(row.table), "what": board.get_renderer("FIGURE")}
     return page(request, "scoring/snapshots/show.html", context)
 
 

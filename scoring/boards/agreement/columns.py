@@ -10,7 +10,7 @@ from evalapp.side_figures import failure_sentence
 from scoring.boards.agreement.rater_columns import format_cells, list_used_columns
 from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
-from scoring.boards.render.latex import tabular
+from scoring.boards.render.latex import figure, tabular
 
 #: Name of a figure in a comparison of two tables.
 FIGURE = "coefficient"
@@ -39,16 +39,13 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     for line in lines:
         by_name = {found["name"]: found for found in line["coefficients"]}
         what = escape_latex(f"{line['aspect']}, {line['source'] or JUDGED[line['judged']].lower()}")
-        cells = [_figure(by_name.get(name)) for name, _ in names]
-        rows.append(" & ".join([what, *cells, str(line["n_units"]), str(line["n_raters"])]) + r" \\")
-    head = (
-        " & ".join(["Aspect", *(escape_latex(label.split(" (")[0]) for _, label in names), "Units", "Raters"]) + r" \\"
-    )
-    columns = "l" + "r" * (len(names) + 2)
+        cells = [figure({**by_name[name], "note": ""}, 3) if name in by_name else "--" for name, _ in names]
+        rows.append([what, *cells, str(line["n_units"]), str(line["n_raters"])])
+    head = ["Aspect", *(escape_latex(label.split(" (")[0]) for _, label in names), "Units", "Raters"]
     lead = [f"% {table['signature']}"]
     if table["n_simulated"]:
         lead.append("% Figures include simulated judgements.")
-    return lead + tabular(columns, head, rows)
+    return lead + tabular(head, rows)
 
 
 def _lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -56,15 +53,6 @@ def _lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
         return list(table["rows"])
     whole = {name: table.get(name, "") for name in ("aspect", "judged", "scale", *COUNTS)}
     return [{**whole, "source": table["campaign"], "coefficients": table["rows"]}]
-
-
-def _figure(found: Mapping[str, Any] | None) -> str:
-    if found is None or found["value"] is None:
-        return "--"
-    text = f"${found['value']:.3f}$"
-    if found["low"] is None:
-        return text
-    return f"{text} {{\\small $[{found['low']:.3f}, {found['high']:.3f}]$}}"
 
 
 def write_lines(found: Mapping[str, Any]) -> Iterator[str]:

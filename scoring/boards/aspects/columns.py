@@ -6,17 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalapp.translation import gettext_noop
-from scoring.boards.render.cells import (
-    TEMPLATE,
-    build_context,
-    draw,
-    list_cells,
-    list_figures,
-    write_latex,
-    write_lines,
-)
-
-__all__ = ["TEMPLATE", "build_context", "draw", "list_cells", "list_figures", "write_latex", "write_lines"]
 
 TITLE = gettext_noop("By aspect")
 LEAD = gettext_noop("Correlation of each evaluator with human judgements, by aspect")

@@ -6,17 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalapp.translation import gettext_noop
-from scoring.boards.render.cells import (
-    TEMPLATE,
-    build_context,
-    draw,
-    iterate_cells,
-    list_cells,
-    write_latex,
-    write_lines,
-)
-
-__all__ = ["TEMPLATE", "build_context", "draw", "list_cells", "write_latex", "write_lines"]
+from scoring.boards.render.cells import iterate_cells
 
 TITLE = gettext_noop("Metric correlations")
 LEAD = gettext_noop("Correlations between the scores of evaluators")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from evalapp.stats.correlation.meta_evaluation import (
 )
 from evalapp.stats.correlation.significance import AllPairs
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS, Bootstrap
-from scoring.boards.metrics.cells import describe_scored
+from scoring.boards.base import Progress, Settings, Table, order_evaluators
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
     FEW_SYSTEMS,
@@ -28,8 +28,10 @@ from scoring.boards.metrics.people import (
     People,
     Scored,
     chosen_part,
+    describe_scored,
     joined,
     list_chosen,
+    no_estimate,
     of_all_outputs,
     with_missing,
     with_wider,
@@ -45,13 +47,8 @@ from scoring.boards.metrics.significance import (
 )  # fmt: skip
 from scoring.boards.systems.rankings import read_draws
 
-Settings = Mapping[str, Any]
-Table = dict[str, Any]
-Progress = Callable[[int, int], None]
-
 #: Largest number of groups in the simulations of intervals (docs/results/intervals.md); the smallest is 30.
 MOST_SIMULATED = 100
-
 
 NOTHING = "no output can be compared"
 
@@ -269,8 +266,7 @@ def coverage_note(level: str, n_groups: int) -> str:
 
 
 def by_pearson(row: Mapping[str, Any]) -> tuple[bool, float, str]:
-    value = row["pearson"]["value"]
-    return (value is None, -(value or 0.0), row["evaluator"])
+    return order_evaluators(row, row["pearson"])
 
 
 def _correlate(
@@ -322,26 +318,15 @@ def _whole(found: Correlations) -> Table:
 
 
 def unapplied_row(name: str, reason: str, settings: Settings) -> Table:
-    undefined = {"value": None, "low": None, "high": None, "n": 0, "note": reason}
+    """Return the row of a trivial baseline that was not applied."""
     return {
-        "evaluator": name,
-        "name": name,
-        "kind": "sentinel",
-        "is_sentinel": True,
-        "score_set": None,
-        "signature": "",
-        "short_signature": "",
-        "scored_at": None,
-        "n_in_training": 0,
-        **{coefficient: dict(undefined) for coefficient in COEFFICIENTS},
+        **describe_evaluator(Scored(name, name, "sentinel", signature="", metric=np.zeros(0))),
+        **{coefficient: no_estimate(reason) for coefficient in COEFFICIENTS},
         **no_figures(settings, reason),
         "letters": "",
         "cluster": None,
-        "corrected": dict(undefined),
-        "n": 0,
-        "n_missing": 0,
-        "n_items": 0,
-        "n_systems": 0,
+        "corrected": no_estimate(reason),
+        **dict.fromkeys(("n", "n_missing", "n_items", "n_systems"), 0),
         "undefined_groups": {},
         "whole": None,
         "note": reason,

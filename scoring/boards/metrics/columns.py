@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from evalapp.markup import escape_latex
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
+from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
-from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
+from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
 from scoring.plots import drawing
 
@@ -57,14 +57,9 @@ def _whole(row: Mapping[str, Any]) -> list[Any]:
 def write_latex(table: Mapping[str, Any]) -> list[str]:
     """Return a LaTeX table: trivial baselines in italics, letters as exponents."""
     names = [*COEFFICIENTS, *list_extra(table)]
-    rows = []
-    for row in table["rows"]:
-        name = escape_latex(row["evaluator"])
-        shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
-        shown += f"$^{{{row['letters']}}}$" if row.get("letters") else ""
-        rows.append(" & ".join([shown, *(figure(row[c], 3) for c in names), str(row["n"])]) + r" \\")
-    head = " & ".join(["Evaluator", *(EXTRA.get(name, name.capitalize()) for name in names), "$n$"]) + r" \\"
-    lines = lead_lines(table) + tabular("l" + "r" * (len(names) + 1), head, rows)
+    rows = [[evaluator_name(row), *(figure(row[name], 3) for name in names), str(row["n"])] for row in table["rows"]]
+    head = ["Evaluator", *(EXTRA.get(name, name.capitalize()) for name in names), "$n$"]
+    lines = lead_lines(table) + tabular(head, rows)
     lines += mark_remarks(table["rows"], "evaluator", names)
     ceiling, test = table.get("ceiling"), table.get("test")
     if test and test["names"]:
@@ -142,7 +137,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     """Return what the template needs besides the table; rows are sorted by the coefficient."""
     coefficient = query.coefficient
     key = FIGURES.get(coefficient, coefficient)
-    rows = sorted(table["rows"], key=lambda row: _order(row, key)) if table else []
+    rows = sorted(table["rows"], key=lambda row: order_evaluators(row, row[key])) if table else []
     names = (*COEFFICIENTS, *(name for name in EXTRA if rows and name in rows[0]))
     asked = {figure: name for name, figure in FIGURES.items()}
     columns = [
@@ -182,11 +177,6 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     }
 
 
-def _order(row: Mapping[str, Any], coefficient: str) -> tuple[bool, float, str]:
-    value = row[coefficient]["value"]
-    return (value is None, -(value or 0.0), row["evaluator"])
-
-
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """Draw a forest plot of the evaluators, best first."""
     key, name = FIGURES.get(query.coefficient, query.coefficient), _(COMPARED[query.coefficient])
@@ -199,7 +189,8 @@ def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> draw
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:
     """Return evaluators by slug with estimate and rank by a coefficient, for a comparison of two tables."""
     result: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(sorted(table["rows"], key=lambda row: _order(row, coefficient)), 1):
+    rows = sorted(table["rows"], key=lambda row: order_evaluators(row, row[coefficient]))
+    for number, row in enumerate(rows, 1):
         shown = "-" if row[coefficient]["value"] is None else str(number)
         result[row["evaluator"]] = {"estimate": row[coefficient], "place": shown, "is_sentinel": row["is_sentinel"]}
     return result

@@ -12,29 +12,21 @@ import numpy as np
 from evalapp.stats.agreement.judged import explain_missing
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.correlation.coefficients import Coefficient
+from scoring.boards.base import Settings, Table
 from scoring.boards.data.columns import Ratings, Units, normalised, persons, without_repeats
-
-Settings = Mapping[str, Any]
-Table = dict[str, Any]
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
-
 FEW_SYSTEMS = 6
-
 
 #: Evaluators that scored a smaller share of the outputs of others are excluded from the common outputs.
 LEAST_SHARE = 0.5
 
-
 FIXED = "the evaluator's own value of each system is held fixed in the interval"
-
 
 WIDER = "its value uses all outputs of each system, also those not compared here"
 
-
 LEARNED = "the mean of its scores: its own value of each system includes outputs in its training data"
-
 
 #: Maximum number of evaluators that a note names.
 MOST_NAMED = 5
@@ -188,3 +180,25 @@ def of_all_outputs(names: Sequence[str]) -> str:
 def joined(*notes: str) -> str:
     """Join non-empty sentences."""
     return " ".join(filter(None, notes))
+
+
+def describe_scored(one: Scored) -> Table:
+    return {
+        "evaluator": one.evaluator,
+        "name": one.name,
+        "kind": one.kind,
+        "is_sentinel": one.is_sentinel,
+        "score_set": one.score_set,
+        "signature": one.signature,
+        "short_signature": one.short_signature,
+    }
+
+
+def no_estimate(reason: str) -> Table:
+    return {"value": None, "low": None, "high": None, "n": 0, "note": reason}
+
+
+def sign_table(settings: Settings, aspect: str, what: str, boot: str = "boot:inputs") -> str:
+    parts = [what, f"coef:{settings['coefficient']}", boot]
+    parts += [f"{name}:{settings[name]}" for name in ("ratings", "systems", "references") if settings.get(name)]
+    return "|".join([*parts, f"aspect:{aspect}"] if aspect else parts) + chosen_part(settings)

@@ -18,6 +18,7 @@ from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
+from scoring.boards.base import Settings, Table
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
 from scoring.boards.metrics.by_ratings import (
     NOTHING,
@@ -45,9 +46,6 @@ from scoring.boards.systems.rankings import compared_within, rank_systems
 #: Methods that rank systems from comparisons.
 RANKINGS = ("m1", "win-rate", "bradley-terry", "davidson", "rao-kupper", "glicko2")
 NO_CEILING = "not defined for rankings from comparisons"
-
-Settings = Mapping[str, Any]
-Table = dict[str, Any]
 
 
 class Compared:

@@ -19,6 +19,7 @@ from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import AllPairs, compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.base import Settings, Table
 
 #: Figures by which evaluators are tested: a coefficient, or pairwise accuracy with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
@@ -37,9 +38,6 @@ FOLDS = 5
 #: Block size of sequential tests for rank coefficients, whose resamples are expensive.
 BLOCK = 500
 _FAST = ("pearson", "acc-eq")
-
-Table = dict[str, Any]
-Settings = Mapping[str, Any]
 
 
 def extra_figures(

@@ -9,14 +9,12 @@ from evalapp.markup import escape_latex
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.render import cells
-from scoring.boards.render.cells import list_cells, list_figures, list_remarks
+from scoring.boards.render.cells import list_remarks
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
-from scoring.boards.render.latex import figure, lead_lines, tabular
+from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
 from scoring.boards.render.page import list_p_values, place_rows, span_shares
 from scoring.plots import drawing
-
-__all__ = ["list_cells", "list_figures"]
 
 TITLE = gettext_noop("Pairwise accuracy")
 LEAD = gettext_noop("How often each evaluator agrees with human pairwise preferences")
@@ -32,19 +30,13 @@ def list_names(table: Mapping[str, Any]) -> list[str]:
 def write_latex(table: Mapping[str, Any]) -> list[str]:
     """Return a LaTeX table with intervals and letters; the last row is the agreement of a rater with the others."""
     names = list_names(table)
-    rows = []
-    for row in table["rows"]:
-        name = escape_latex(row["evaluator"])
-        shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
-        shown += f"$^{{{row['letters']}}}$" if row["letters"] else ""
-        shares = ["" if cell is None else figure(cell, 3) for cell in row["cells"]]
-        rows.append(" & ".join([shown, *shares, str(row["n"])]) + r" \\")
+    shown = [(evaluator_name(row), row["cells"], row["n"]) for row in table["rows"]]
     own = table["ceiling"]
     if own[0]["value"] is not None:
-        shares = ["" if cell is None else figure(cell, 3) for cell in own]
-        rows.append(r"\midrule one rater against the others & " + " & ".join([*shares, str(own[0]["n"])]) + r" \\")
-    head = " & ".join(["Evaluator", *(escape_latex(name.capitalize()) for name in names), "$n$"]) + r" \\"
-    lines = lead_lines(table) + tabular("l" + "r" * (len(names) + 1), head, rows)
+        shown.append((r"\midrule one rater against the others", own, own[0]["n"]))
+    rows = [[name, *("" if cell is None else figure(cell, 3) for cell in cells), str(n)] for name, cells, n in shown]
+    head = ["Evaluator", *(escape_latex(name.capitalize()) for name in names), "$n$"]
+    lines = lead_lines(table) + tabular(head, rows)
     lines += [f"% $\\dagger$ {remark}" for remark in list_remarks(table)]
     if table["test"]["names"]:
         lines += [f"% {letters_caption(table)}", f"% {table['test']['signature']}"]

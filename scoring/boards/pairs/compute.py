@@ -2,10 +2,48 @@
 
 from __future__ import annotations
 
-from scoring.boards.base import Data, Progress, Table
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.stats.agreement.judged import resolve_raters
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.multiple_tests import needed_draws
+from evalapp.stats.correlation.pair_tests import PairTests
+from evalapp.stats.correlation.significance import AllPairs, compare_verdicts
+from evalapp.stats.correlation.verdicts import (
+    VerdictPairs,
+    agree_on_pairs,
+    chance_level,
+    margins,
+    one_against_others,
+    outcomes,
+    share,
+    verdict_pairs,
+)
+from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
+from scoring.boards.base import Data, Progress, Settings, Table, order_evaluators
+from scoring.boards.data.columns import Comparisons, persons
+from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, tested_part
 from scoring.boards.metrics.compute import load_comparisons, load_scored_on
+from scoring.boards.metrics.people import Scored, chosen_part, list_chosen, with_missing
+from scoring.boards.metrics.ranked import Compared
+from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
 from scoring.boards.pairs.query import PairsQuery
-from scoring.boards.pairs.verdicts import pairs_table
+from scoring.boards.systems.rankings import read_draws
+
+#: The trivial baseline of the comparison: it prefers the longer text, or the shorter one if that is right more often.
+BASELINE = "length"
+#: Names of the figures of a row.
+DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
+#: Folds of groups for the threshold of ties.
+FOLDS = 5
+SEED = 13
+NO_BASELINE = f"{BASELINE} has no scores on these pairs"
 
 
 def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> Table:
@@ -13,3 +51,226 @@ def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> 
     aspect, compared = load_comparisons(data, query, turing=False)
     scored_on = load_scored_on(data, query, aspect, compared)
     return pairs_table(compared, settings={**query.params, **data.draws}, aspect=aspect.name, **scored_on)
+
+
+@dataclass(frozen=True)
+class _Pairs:
+    """Compared pairs: positions of both outputs in `Compared`, the human verdict, the group of the item. `all` also has
+    pairs without a most frequent verdict, with all judgements and their groups."""
+
+    first: IntArray
+    second: IntArray
+    sign: IntArray
+    cluster: IntArray
+    all: VerdictPairs
+    clusters: IntArray
+    kept: Comparisons
+
+    @classmethod
+    def of(cls, compared: Compared, kept: Comparisons) -> _Pairs:
+        kept = _first_judgements(kept)
+        order = np.argsort(compared.output)
+        ids = compared.output[order]
+        sides = [order[np.searchsorted(ids, side)] for side in _sides(kept)]
+        sign = np.where(kept.verdict == "a", 1, np.where(kept.verdict == "b", -1, 0))
+        pairs = verdict_pairs(sides[0], sides[1], sign)
+        agreed = pairs.agreed
+        cluster = np.asarray(kept.cluster, dtype=np.int64)
+        return cls(
+            pairs.first[agreed], pairs.second[agreed], pairs.sign[agreed], cluster[pairs.row[agreed]], pairs, cluster,
+            kept,
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.sign)
+
+    def count(self) -> Table:
+        """Return the counts of the pairs, and of the judgements behind them."""
+        behind = self.kept.only(self.all.agreed[self.all.of])
+        n_tied = int((self.sign == 0).sum())
+        return {
+            "n_pairs": len(self),
+            "n_decided": len(self) - n_tied,
+            "n_tied": n_tied,
+            "n_split": len(self.all) - len(self),
+            "n_outputs": len(np.union1d(self.first, self.second)),
+            "n_ratings": len(behind),
+            "n_raters": len(np.unique(persons(behind.rater, behind.raters))),
+            "n_systems": len(np.unique(np.concatenate([behind.system_a, behind.system_b]))),
+            "n_items": len(np.unique(behind.item)),
+            "n_clusters": len(np.unique(self.cluster)),
+            "n_simulated": int(behind.simulated.sum()),
+        }
+
+
+def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
+    if found.output_a is None or found.output_b is None:
+        raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
+    return found.output_a, found.output_b
+
+
+def _first_judgements(found: Comparisons) -> Comparisons:
+    """Return the first verdict of each person on two outputs, without undecided ones and comparisons of an output with
+    itself."""
+    usable = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
+    found = found.only(usable)
+    if not len(found) or not found.raters:
+        return found
+    _, places = resolve_raters(found.raters)
+    person = persons(found.rater, found.raters)
+    place = np.array([places[name] for name in found.raters], dtype=np.int64)[found.rater]
+    low, high = np.sort(np.stack(_sides(found)), axis=0)
+    order = np.lexsort((place, person, high, low))
+    keys = np.stack([low, high, person], axis=1)[order]
+    again = np.zeros(len(found), dtype=np.bool_)
+    again[order[1:]] = (keys[1:] == keys[:-1]).all(axis=1)
+    return found.only(~again) if again.any() else found
+
+
+def pairs_table(
+    compared: Compared,
+    scored: Sequence[Scored],
+    settings: Settings,
+    *,
+    aspect: str,
+    outside: BoolArray,
+    learned: Mapping[str, int] | None = None,
+) -> Table:
+    """Return a row for every evaluator, highest accuracy on decided pairs first.
+
+    The figures are the share of `DECIDED` pairs that it orders like most raters (equal scores count half), the
+    difference from `BASELINE` on the same pairs (`shorter`: from its reverse, if that is better), and the share of all
+    pairs with the human verdict, with a threshold for ties.
+
+    Pairs with outputs in training data (not in `outside`) do not count. `settings`: systems, references, test
+    (permutation, bootstrap or none), evaluators. Intervals are 95 %, from resamples of groups of items. Pairs without a
+    most frequent verdict count only in `n_split`.
+    """
+    kept = compared.found if outside.all() else compared.outside(outside)
+    pairs = _Pairs.of(compared, kept)
+    draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
+    rows, test, shorter = _compute_rows(scored, settings, pairs, draws)
+    decided = verdicts = Estimate.undefined(FAILED)
+    with side_figure("What one person reaches against the others"):
+        decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
+    lot = None
+    with side_figure("The chance level"):
+        lot = chance_level(pairs.sign) if len(pairs) else None
+    n_tied = int((pairs.sign == 0).sum())
+    counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
+    parts = [f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"]
+    parts += [f"conf:{DEFAULT_CONFIDENCE:g}", tested_part(test), f"systems:{settings['systems']}"]
+    parts += [f"references:{settings['references']}", f"aspect:{aspect}{chosen_part(settings)}"]
+    return {
+        "kind": "pairs",
+        "aspect": aspect,
+        "systems": settings["systems"],
+        "references": settings["references"],
+        "ratings": "",
+        "coefficient": "verdicts",
+        "evaluators": list_chosen(settings),
+        "baseline": BASELINE,
+        "shorter": shorter,
+        "columns": [{"name": name, "n": n} for name, n in counted.items()],
+        "test": test,
+        "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
+        "by_lot": lot,
+        "signature": "|".join(parts),
+        **pairs.count(),
+        "n_excluded": len(compared.found) - len(kept),
+        "counted": compared.counted,
+        "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
+        "rows": sorted(rows, key=lambda row: order_evaluators(row, row["cells"][0])),
+    }
+
+
+def _compute_rows(
+    scored: Sequence[Scored], settings: Settings, pairs: _Pairs, draws: Bootstrap
+) -> tuple[list[Table], Table, bool]:
+    """Return the rows of the evaluators, the tests between them, and whether shorter texts are better."""
+    differences = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
+    right = [outcomes(margin, pairs.sign) for margin in differences]
+    baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
+    shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
+    baseline = 1.0 - baseline if shorter and baseline is not None else baseline
+    names = [one.evaluator for one in scored]
+    tested: AllPairs | str = FAILED
+    with side_figure("The tests between evaluators"):
+        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
+    letters = by_place(tested, names)
+    rows = []
+    for place, (one, margin, column) in enumerate(zip(scored, differences, right, strict=True)):
+        row = _row(one, margin, column, baseline, pairs, draws)
+        row["letters"], row["cluster"] = letters.get(place, ("", None))
+        rows.append(row)
+    test = described(tested, names)
+    test["note"] = test["note"].replace("outputs", "pairs")
+    return rows, test, shorter
+
+
+def _tell_apart(
+    right: Sequence[FloatArray], names: Sequence[str], cluster: IntArray, settings: Settings, seed: int
+) -> AllPairs | str:
+    test: Any = settings.get("test") or "permutation"
+    usable = usable_columns(right, names)
+    if why_not := untested(test, usable):
+        return why_not
+    is_earlier = test == EARLIER
+    result = compare_verdicts(
+        usable,
+        cluster,
+        tests=PairTests(test="permutation" if is_earlier else test, k=needed_draws(len(usable)), seed=seed),
+    )
+    return replace(result, test=EARLIER) if is_earlier else result
+
+
+def _row(
+    one: Scored,
+    margin: FloatArray,
+    right: FloatArray,
+    baseline: FloatArray | None,
+    pairs: _Pairs,
+    draws: Bootstrap,
+) -> Table:
+    result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
+    less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
+    if less is not None:
+        with side_figure(f"The difference to {BASELINE}"):
+            less = _less(right, baseline, pairs.cluster, draws).as_dict()
+    calibration = result.calibration
+    validated = calibration.cross_validated
+    cells: list[Table | None] = [
+        result.decided.as_dict(),
+        less,
+        {
+            **calibration.accuracy.as_dict(),
+            "epsilon": None if np.isnan(calibration.epsilon) else calibration.epsilon,
+            "cross_validated": None if validated is None else validated.as_dict(),
+        },
+    ]
+    return {
+        **describe_evaluator(one),
+        "n": int(np.isfinite(right).sum()),
+        "n_missing": result.n_missing,
+        "equal": None if np.isnan(result.equal) else result.equal,
+        "cells": cells,
+    }
+
+
+def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap) -> Estimate:
+    """Return the difference of two shares on the pairs scored by both, with its paired interval."""
+    difference = np.full(len(right), np.nan) if baseline is None else right - baseline
+    used = np.isfinite(difference)
+    if not used.any():
+        return Estimate.undefined(NO_BASELINE)
+    return share(difference[used], cluster[used], draws)
+
+
+def _note(compared: Compared, kept: Comparisons, pairs: _Pairs, aspect: str, learned: Mapping[str, int]) -> str:
+    if not len(compared):
+        return f"No output of these systems has been compared with another for {aspect}."
+    if not len(kept):
+        return nothing_left(len(compared), learned, what="comparison", of="compared outputs")
+    if not len(pairs):
+        return "No pair has a most frequent verdict."
+    return "" if (pairs.sign != 0).any() else "All pairs are tied, so there is no order to predict."

@@ -9,6 +9,7 @@ from typing import Any
 from evalapp.markup import escape_latex
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
+from scoring.boards.render.latex import tabular
 
 PARTS = ("value", "low", "high")
 TEMPLATE = "scoring/references/enhanced.html"
@@ -40,13 +41,12 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     names = [row["name"] for row in table["sets"]]
     lines = [f"% {table['signature']}", *(f"% {row['name']}: {row['origin']}" for row in table["sets"])]
     lines += [f"% Out of date: {row['evaluator']}: {row['reason']}" for row in table.get("stale", [])]
-    lines += [rf"\begin{{tabular}}{{l{'r' * len(names)}}}", r"\toprule"]
-    lines += [" & ".join(["Evaluator", *map(escape_latex, names)]) + r" \\", r"\midrule"]
+    rows = []
     for row in table["rows"]:
         starred = {d["a"] for d in row["differences"] if d["b"] == table["baseline"] and (d["p_holm"] or 1) < 0.05}
         cells = [_pair(row["cells"][name], name in starred) for name in names]
-        lines.append(" & ".join([escape_latex(row["evaluator"]), *cells]) + r" \\")
-    return [*lines, r"\bottomrule", r"\end{tabular}"]
+        rows.append([escape_latex(row["evaluator"]), *cells])
+    return lines + tabular(["Evaluator", *map(escape_latex, names)], rows)
 
 
 def _pair(cell: Mapping[str, Any], starred: bool) -> str:

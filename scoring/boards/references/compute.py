@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
-from scoring.boards.base import Data, Progress, Table
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evalapp.side_figures import side_figure, side_note
+from evalapp.stats.core.coding import BoolArray, FloatArray
+from evalapp.stats.core.multiple_tests import holm
+from evalapp.stats.correlation.meta_evaluation import (
+    OTHER_SYSTEMS,
+    THESE_SYSTEMS,
+    CorrelationSettings,
+    correlate,
+)
+from evalapp.stats.correlation.paired import compare
+from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.stats.resampling.jackknife import NAME
+from scoring.boards.base import Data, Progress, Settings, Table
 from scoring.boards.metrics.compute import load_people
+from scoring.boards.metrics.people import (
+    COEFFICIENTS,
+    People,
+    Scored,
+    chosen_part,
+    joined,
+    list_chosen,
+    no_estimate,
+    of_all_outputs,
+    with_missing,
+)
 from scoring.boards.references.query import EnhancedQuery
-from scoring.boards.references.rows import enhanced_table
+from scoring.boards.systems.rankings import read_draws
+
+NOT_SCORED = "not scored with this set"
 
 
 def compute(data: Data, query: EnhancedQuery, progress: Progress | None = None) -> Table:
@@ -18,3 +50,131 @@ def compute(data: Data, query: EnhancedQuery, progress: Progress | None = None) 
     settings = {**query.params, **data.draws}
     table = enhanced_table(people, scored, settings, aspect=aspect.name, names=names, outside=outside)
     return {**table, **data.describe_references(names)}
+
+
+def enhanced_table(
+    people: People,
+    by_evaluator: Sequence[Mapping[str, Scored]],
+    settings: Settings,
+    *,
+    aspect: str,
+    names: Sequence[str],
+    outside: BoolArray,
+) -> Table:
+    """Return one row per evaluator (given as reference set -> scores), one cell per set of `names`, and the differences
+    between all pairs of sets. `settings`: level, grouping, systems, ratings."""
+    compared = people if outside.all() else people.only(outside)
+    level, grouping = settings["level"], settings["grouping"]
+    correlation = CorrelationSettings(level=level, grouping=grouping)
+    draws = Bootstrap(cluster=compared.cluster, **read_draws(settings))
+    compute_row = partial(_compute_row, people, compared, outside, names, correlation, draws)
+    computed = [compute_row(sets) for sets in by_evaluator]
+    rows = [row for row, _ in computed]
+    wider = sorted({row["evaluator"] for row, is_wider in computed if is_wider})
+    baseline = names[0] if names else ""
+    tests = [d for row in rows for d in row["differences"] if d["b"] == baseline]
+    for p, difference in zip(holm([d["p"] for d in tests]), tests, strict=True):
+        difference["p_holm"] = p
+    is_by_system = level == "system"
+    method = f"boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"
+    method = f"interval:{NAME}|test:perm-systems" if is_by_system else method
+    counts = people.count(compared)
+    return {
+        "kind": "enhanced",
+        "aspect": aspect,
+        "level": level,
+        "grouping": grouping,
+        "systems": settings["systems"],
+        "ratings": settings["ratings"],
+        "baseline": baseline,
+        "population": OTHER_SYSTEMS if is_by_system else THESE_SYSTEMS,
+        "rows": rows,
+        **{name: value for name, value in counts.items() if name not in ("n_systems", "n_items")},
+        "evaluators": list_chosen(settings),
+        "note": side_note(
+            lambda: with_missing(
+                joined(_enhanced_note(names, rows, len(people)), of_all_outputs(wider)), settings, rows
+            )
+        ),
+        "signature": (
+            f"level:{level}|grouping:{grouping}|{method}|aspect:{aspect}"
+            f"|ratings:{settings['ratings']}|systems:{settings['systems']}|refs:{'+'.join(names)}"
+            f"{chosen_part(settings)}"
+        ),
+    }
+
+
+def _compute_row(
+    people: People,
+    compared: People,
+    outside: BoolArray,
+    names: Sequence[str],
+    correlation: CorrelationSettings,
+    draws: Bootstrap,
+    sets: Mapping[str, Scored],
+) -> tuple[Table, bool]:
+    """Return the row of an evaluator, and whether its own values of systems count more outputs than are compared.
+
+    Its cells use the rated outputs that it scored with all of its sets, so that only the references differ.
+    """
+    level = correlation.level
+    columns = {name: sets[name].column(people, level)[outside] for name in names if name in sets}
+    usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+    cells = {}
+    for name in names:
+        if name not in columns:
+            cells[name] = _absent()
+            continue
+        metric = np.where(usable, columns[name], np.nan)
+        correlations = correlate(
+            metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=draws
+        )
+        cells[name] = {
+            **{coefficient: correlations[coefficient].as_dict() for coefficient in COEFFICIENTS},
+            "n": correlations.n_pairs,
+            "signature": sets[name].signature,
+            "note": sets[name].note if level == "system" and not sets[name].has_own else "",
+        }
+    differences: list[Table] = []
+    with side_figure("The differences between reference sets"):
+        differences = _differences(columns, usable, compared, correlation, draws)
+    first = sets[next(iter(sets))]
+    own = [one.column(people, level) for one in sets.values() if level == "system" and one.has_own]
+    row = {
+        "evaluator": first.evaluator,
+        "name": first.name,
+        "cells": cells,
+        "differences": differences,
+        "n": int((usable & np.isfinite(compared.mean)).sum()),
+    }
+    return row, any(usable.sum() < np.isfinite(column).sum() for column in own)
+
+
+def _differences(
+    columns: Mapping[str, FloatArray],
+    usable: BoolArray,
+    people: People,
+    correlation: CorrelationSettings,
+    drawn: Bootstrap,
+) -> list[Table]:
+    """Return Pearson of `a` minus Pearson of `b` for every two sets; `b` is the earlier one."""
+    result = []
+    for b, a in combinations(columns, 2):
+        one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
+        difference = compare(one, two, people.mean, people.item, people.system, settings=correlation, bootstrap=drawn)
+        result.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
+    return result
+
+
+def _absent() -> Table:
+    return {**{name: no_estimate(NOT_SCORED) for name in COEFFICIENTS}, "n": 0, "signature": "", "note": NOT_SCORED}
+
+
+def _enhanced_note(names: Sequence[str], rows: Sequence[Mapping[str, Any]], n_people: int) -> str:
+    if n_people == 0:
+        return "No output of these systems has ratings of this aspect."
+    if len(names) < 2:
+        return "Fewer than two reference sets have scores. Score with another set to compare them."
+    if all(sum(cell["note"] != NOT_SCORED for cell in row["cells"].values()) < 2 for row in rows):
+        return "No evaluator has scores with at least two selected sets. Apply the same evaluator with each set."
+    return ""

@@ -1,11 +1,12 @@
 """Boards with a figure for every evaluator and column: by subset, by aspect, against each other, on pairs.
 
-The `columns` module of such a board has `list_names(table)`, and `pick_estimate(cell)` if a cell has several estimates.
+The `columns` module of such a board has `TITLE`, `LEAD`, `FIGURE` and `list_names(table)`. It replaces what it defines
+itself of the functions here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
@@ -14,7 +15,7 @@ from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, plain, stale_lines
-from scoring.boards.render.latex import figure, lead_lines, tabular
+from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
 from scoring.plots import drawing
 
 TEMPLATE = "scoring/evaluation/further.html"
@@ -24,23 +25,31 @@ PARTS = ("value", "low", "high", "n", "note")
 Table = Mapping[str, Any]
 
 
+#: Columns of a CSV file after those of the estimate.
+MORE: list[str] = []
+
+
+def list_more(cell: Mapping[str, Any]) -> list[Any]:
+    """Return the cells of the columns `MORE`."""
+    return []
+
+
+def pick_estimate(cell: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the estimate of a cell that is shown."""
+    return cell
+
+
 def list_columns(table: Table) -> list[str]:
     """Return the column heads of the cells."""
-    names: list[str] = get_board(table["kind"]).module("columns").list_names(table)
+    names: list[str] = get_board(table["kind"]).get_renderer("list_names")(table)
     return names
-
-
-def _pick(table: Table, cell: Mapping[str, Any]) -> Mapping[str, Any]:
-    columns = get_board(table["kind"]).module("columns")
-    estimate: Mapping[str, Any] = columns.pick_estimate(cell) if hasattr(columns, "pick_estimate") else cell
-    return estimate
 
 
 def iterate_cells(table: Table) -> list[tuple[str, str, Mapping[str, Any] | None, Mapping[str, Any]]]:
     """Return (row, column, estimate, cell) of every cell; the estimate of an evaluator with itself is None."""
-    names = list_columns(table)
+    names, pick = list_columns(table), get_board(table["kind"]).get_renderer("pick_estimate")
     return [
-        (row["evaluator"], name, None if cell is None else _pick(table, cell), cell or {})
+        (row["evaluator"], name, None if cell is None else pick(cell), cell or {})
         for row in table["rows"]
         for name, cell in zip(names, row["cells"], strict=True)
     ]
@@ -75,11 +84,10 @@ def list_figures(table: Table) -> list[tuple[str, Mapping[str, Any]]]:
 
 def list_cells(table: Table) -> tuple[list[str], list[list[Any]]]:
     """Return one CSV row per cell, so that programs need not know the columns."""
-    columns = get_board(table["kind"]).module("columns")
-    more: list[str] = getattr(columns, "MORE", [])
-    list_more: Callable[[Any], list[Any]] = getattr(columns, "list_more", lambda cell: [])
+    board = get_board(table["kind"])
+    more, more_of = board.get_renderer("MORE"), board.get_renderer("list_more")
     rows = [
-        [row, column, *(estimate[part] for part in PARTS), *list_more(cell), table["signature"]]
+        [row, column, *(estimate[part] for part in PARTS), *more_of(cell), table["signature"]]
         for row, column, estimate, cell in iterate_cells(table)
         if estimate is not None
     ]
@@ -88,14 +96,15 @@ def list_cells(table: Table) -> tuple[list[str], list[list[Any]]]:
 
 def write_latex(table: Table) -> list[str]:
     """Return a LaTeX table without intervals; trivial baselines are in italics."""
-    names, rows = list_columns(table), []
-    for row in table["rows"]:
-        name = escape_latex(row["evaluator"])
-        picked = (None if cell is None else _pick(table, cell) for cell in row["cells"])
-        shown = ["" if cell is None else figure({**cell, "low": None}, 3) for cell in picked]
-        rows.append(" & ".join([rf"\textit{{{name}}}" if row["is_sentinel"] else name, *shown]) + r" \\")
-    head = " & ".join(["Evaluator", *(escape_latex(name) for name in names)]) + r" \\"
-    return lead_lines(table) + tabular("l" + "r" * len(names), head, rows)
+    names, pick = list_columns(table), get_board(table["kind"]).get_renderer("pick_estimate")
+    rows = [
+        [
+            evaluator_name(row),
+            *("" if cell is None else figure({**pick(cell), "low": None}, 3) for cell in row["cells"]),
+        ]
+        for row in table["rows"]
+    ]
+    return lead_lines(table) + tabular(["Evaluator", *map(escape_latex, names)], rows)
 
 
 def write_lines(table: Table) -> Iterator[str]:
@@ -117,12 +126,12 @@ def write_lines(table: Table) -> Iterator[str]:
 
 def build_context(table: Table | None, query: Any) -> dict[str, Any]:
     """Return what the template needs besides the table."""
-    columns, remarks = get_board(query.kind).module("columns"), list[str]()
+    board, remarks = get_board(query.kind), list[str]()
     with side_figure("The remarks on figures"):
         remarks = list_remarks(table) if table else []
     return {
-        "title": _(columns.TITLE),
-        "lead": _(columns.LEAD),
+        "title": _(board.get_renderer("TITLE")),
+        "lead": _(board.get_renderer("LEAD")),
         "columns": list_columns(table) if table else [],
         "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
         "remarks": remarks,
@@ -136,7 +145,7 @@ def draw(table: Table, query: Any, project: str, theme: Any) -> drawing.Plot:
         for row, column, estimate, _cell in iterate_cells(table)
         if estimate is not None
     ]
-    title, name = _(get_board(table["kind"]).module("columns").TITLE), _(COMPARED[query.coefficient])
+    title, name = _(get_board(table["kind"]).get_renderer("TITLE")), _(COMPARED[query.coefficient])
     words = "; ".join(f"{c['row']}, {c['column']}: {c['value']:.2f}" for c in cells if c["value"] is not None)
     return drawing.draw_heat(
         cells, rows=[row["evaluator"] for row in table["rows"]], columns=list_columns(table),

@@ -12,7 +12,7 @@ from scoring.boards.render.figures import letters_caption
 
 def as_text(table: Mapping[str, Any]) -> str:
     """Return the table of a board as text."""
-    return "\n".join(get_board(table["kind"]).module("columns").write_lines(table))
+    return "\n".join(get_board(table["kind"]).get_renderer("write_lines")(table))
 
 
 def as_lines(head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:

@@ -13,7 +13,7 @@ from scoring.boards.registry import get_board
 
 def as_csv(table: Mapping[str, Any]) -> str:
     """Return the table as CSV with full precision; undefined figures are empty."""
-    head, rows = get_board(table["kind"]).module("columns").list_cells(table)
+    head, rows = get_board(table["kind"]).get_renderer("list_cells")(table)
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(head)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalapp.markup import join_latex
+from evalapp.markup import escape_latex, join_latex
 from evalapp.side_figures import failure_sentence
 from scoring.boards.registry import get_board
 from scoring.boards.render.figures import is_marked
@@ -13,7 +13,7 @@ from scoring.boards.render.figures import is_marked
 
 def as_latex(table: Mapping[str, Any]) -> str:
     """Return the table for `booktabs`, with its signature as a comment."""
-    return join_latex([*get_board(table["kind"]).module("columns").write_latex(table), ""])
+    return join_latex([*get_board(table["kind"]).get_renderer("write_latex")(table), ""])
 
 
 def lead_lines(table: Mapping[str, Any]) -> list[str]:
@@ -41,8 +41,19 @@ def mark_remarks(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[s
     return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in notes.items()]
 
 
-def tabular(columns: str, head: str, rows: list[str]) -> list[str]:
-    return [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+def tabular(head: Sequence[str], rows: Sequence[Sequence[str]], columns: str = "") -> list[str]:
+    """Return a table; without `columns` the first one is left-aligned, the others are right-aligned."""
+    lines = [" & ".join(cells) + r" \\" for cells in (head, *rows)]
+    columns = columns or "l" + "r" * (len(head) - 1)
+    begin = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", lines[0], r"\midrule"]
+    return [*begin, *lines[1:], r"\bottomrule", r"\end{tabular}"]
+
+
+def evaluator_name(row: Mapping[str, Any]) -> str:
+    """Return the name of an evaluator with its letters as exponent; trivial baselines are in italics."""
+    name = escape_latex(row["evaluator"])
+    shown = rf"\textit{{{name}}}" if row["is_sentinel"] else name
+    return shown + (f"$^{{{row['letters']}}}$" if row.get("letters") else "")
 
 
 def figure(estimate: Mapping[str, Any], digits: int) -> str:

@@ -11,5 +11,5 @@ from scoring.plots.drawing import Plot, Theme
 
 def draw_board(table: Mapping[str, Any], query: Any, project: str, theme: Theme) -> Plot:
     """Return the plot of a board; the title contains the name of the `project`."""
-    plot: Plot = get_board(table["kind"]).module("columns").draw(table, query, project, theme)
+    plot: Plot = get_board(table["kind"]).get_renderer("draw")(table, query, project, theme)
     return plot

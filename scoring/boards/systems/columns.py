@@ -21,7 +21,6 @@ FIGURE = "system"
 #: Shares of the judgements of a system, depending on the method.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 
-
 #: Rating points per unit of log odds: 400 points are odds of 10 to 1.
 ELO = 400 / math.log(10)
 
@@ -46,13 +45,13 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     rows = []
     for row in table["rows"]:
         cells = [place(row).replace("–", "--"), escape_latex(row["label"]), figure(row, 0 if model else 3)]
-        cells += [_won(row.get("shares", {}))] if compared else []
-        rows.append(" & ".join([*cells, str(row["n_ratings"] if compared else row["n"])]) + r" \\")
+        cells += [_won(row.get("shares", {}), "--")] if compared else []
+        rows.append([*cells, str(row["n_ratings"] if compared else row["n"])])
     head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
     head += [r"Win / tie / loss [\%]"] if compared else []
     connected = (table.get("extras", {}).get("connectivity") or {}).get("note")
     lines = [*lead_lines(table), *([f"% {connected}"] if connected else [])]
-    lines += tabular("rlrrr" if compared else "rlrr", " & ".join([*head, "$n$"]) + r" \\", rows)
+    lines += tabular([*head, "$n$"], rows, "rlrrr" if compared else "rlrr")
     lines += mark_remarks(table["rows"], "label", ())
     lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
     return [*lines, *(f"% Not significantly different: {', '.join(group)}" for group in table.get("groups", []))]
@@ -87,9 +86,9 @@ def describe_effects(table: Mapping[str, Any]) -> list[str]:
     return sentences
 
 
-def _won(shares: Mapping[str, float]) -> str:
+def _won(shares: Mapping[str, float], dash: str) -> str:
     if "win" not in shares:
-        return "--"
+        return dash
     parts = (shares["win"], shares["tie"] + shares.get("both_bad", 0.0), shares["loss"])
     return " / ".join(f"{100 * part:.0f}" for part in parts)
 
@@ -131,14 +130,14 @@ def _row_lines(found: Mapping[str, Any]) -> list[str]:
     spread = any(row.get("sd") is not None for row in found["rows"])
     rows = [
         [
-            _console_place(row),
+            place(row).replace("–", "-"),
             row["label"],
             row["kind"],
             interval(row, 0 if model else 3),
             *([f"{row['sd']:.1f}"] if spread else []),
             str(row["n"]),
             *([str(row["n_ratings"])] if judged else []),
-            *([_shares(row["shares"])] if compared else []),
+            *([_won(row["shares"], "-")] if compared else []),
             row["note"],
         ]
         for row in found["rows"]
@@ -158,20 +157,6 @@ def _agreement_line(row: Mapping[str, Any]) -> str:
     elif row["spearman"]["note"]:
         figures += f" ({row['spearman']['note']})"
     return f"Correlation with {who} ({row['aspect']}, {row['judged_by']}): {figures}, over {row['n_systems']} systems"
-
-
-def _shares(shares: Mapping[str, float]) -> str:
-    if "win" not in shares:
-        return "-"
-    tie = shares["tie"] + shares.get("both_bad", 0.0)
-    return " / ".join(f"{100 * share:.0f}" for share in (shares["win"], tie, shares["loss"]))
-
-
-def _console_place(row: Mapping[str, Any]) -> str:
-    if row["rank"] is None:
-        return "-"
-    low, high = row["rank_low"], row["rank_high"]
-    return str(low) if low == high else f"{low}-{high}"
 
 
 # ---- the page and its plot ------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.aspects.rows import aspects_table
+from scoring.boards.aspects.compute import aspects_table
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.matrix.rows import matrix_table
+from scoring.boards.matrix.compute import matrix_table
 from scoring.boards.metrics.by_ratings import evaluators_table
 from scoring.boards.metrics.people import People, Scored
-from scoring.boards.references.rows import enhanced_table
+from scoring.boards.references.compute import enhanced_table
 from scoring.boards.systems.rankings import systems_by_ratings
 
 SETTINGS = {

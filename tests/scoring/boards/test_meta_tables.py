@@ -7,8 +7,7 @@ import pytest
 
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.metrics.by_ratings import evaluators_table
-from scoring.boards.metrics.cells import describe_scored
-from scoring.boards.metrics.people import FIXED, LEARNED, People, Scored
+from scoring.boards.metrics.people import FIXED, LEARNED, People, Scored, describe_scored
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

@@ -11,7 +11,7 @@ from evalapp.stats.agreement.judged import JudgementColumns, RaterJudgements, co
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.agreement.raters import ORIENTED, detail_table, overview_table, to_points
+from scoring.boards.agreement.compute import ORIENTED, detail_table, overview_table, to_points
 from scoring.boards.data.columns import persons
 
 SETTINGS = {"judged": "", "campaign": "", "scale": "auto", "filter": ""}

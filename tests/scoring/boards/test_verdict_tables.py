@@ -13,8 +13,8 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
 from scoring.boards.metrics.people import Scored
 from scoring.boards.metrics.ranked import Compared
+from scoring.boards.pairs.compute import BASELINE, NO_BASELINE, pairs_table
 from scoring.boards.pairs.table import PairsTable
-from scoring.boards.pairs.verdicts import BASELINE, NO_BASELINE, pairs_table
 from scoring.boards.shapes import find_faults
 
 SETTINGS = {"systems": "all", "references": "original", "test": "permutation"}

@@ -17,10 +17,10 @@ from evalapp.stats.agreement.coefficients import NARROW
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.correlation.coefficients import pearson_value
 from scoring.boards.data.columns import Ratings, Units
-from scoring.boards.matrix.rows import matrix_table
+from scoring.boards.matrix.compute import matrix_table
 from scoring.boards.metrics.by_ratings import coverage_note, evaluators_table
 from scoring.boards.metrics.people import WIDER, People, Scored
-from scoring.boards.references.rows import enhanced_table
+from scoring.boards.references.compute import enhanced_table
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",

@@ -11,10 +11,10 @@ from evalapp.stats.correlation.coefficients import midranks
 from evalapp.stats.correlation.matrix import correlation_matrix
 from evalapp.stats.correlation.slices import slice_estimates
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.aspects.rows import aspects_table
+from scoring.boards.aspects.compute import aspects_table
 from scoring.boards.data.columns import MISSING
-from scoring.boards.matrix.rows import matrix_table
-from scoring.boards.slices.rows import OTHERS, largest_parts, slices_table
+from scoring.boards.matrix.compute import matrix_table
+from scoring.boards.slices.compute import OTHERS, largest_parts, slices_table
 from tests.scoring.boards.test_evaluator_tables import SETTINGS, evaluators_table, world  # noqa: F401
 
 
