@@ -12,7 +12,13 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.agreement.judged import FLIPPED, resolve_raters
+from evalapp.stats.agreement.judged import (
+    FLIPPED,
+    JudgementColumns,
+    RaterJudgements,
+    collect_judgements,
+    resolve_raters,
+)
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 
@@ -40,7 +46,12 @@ class Unit:
 
     @property
     def label(self) -> str:
-        return self.name if self.step is None else f"{self.name} @ {self.step}"
+        return label_unit(self.name, self.step)
+
+
+def label_unit(name: str, step: int | None) -> str:
+    """Return the label of a system at a training step."""
+    return name if step is None else f"{name} @ {step}"
 
 
 @dataclass
@@ -333,6 +344,32 @@ def build_comparisons(
         output_a=first_[order],
         output_b=second_[order],
     )
+
+
+#: (value, unit, item, system or "", rater, simulated), of judgements in campaigns also (campaign, seconds, time).
+JudgedRow: TypeAlias = tuple[Any, ...]
+
+
+def describe_compared(item: str, a: str, b: str, verdict: str) -> tuple[str, str, str, str]:
+    """Return the first four cells of a `JudgedRow` of two outputs by their labels, which are put in order."""
+    if b < a:
+        a, b, verdict = b, a, FLIPPED.get(verdict, verdict)
+    return verdict, f"{item}\t{a}\t{b}", item, ""
+
+
+def build_judged(rows: Iterable[JudgedRow], is_dropped: Callable[[str], bool], *, numeric: bool) -> RaterJudgements:
+    """Build columns of judgements for tables of agreement without those of dropped raters."""
+    columns: list[list[Any]] = []
+    n_filtered = 0
+    for row in rows:
+        if is_dropped(row[4]):
+            n_filtered += 1
+            continue
+        columns = columns or [[] for _ in row]
+        for column, cell in zip(columns, row, strict=True):
+            column.append(cell)
+    judged = JudgementColumns(*(columns or ([] for _ in range(6))))
+    return collect_judgements(judged, numeric=numeric, n_filtered=n_filtered)
 
 
 @dataclass(frozen=True)

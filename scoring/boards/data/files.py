@@ -9,24 +9,16 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import FLIPPED, JudgementColumns, RaterJudgements, collect_judgements, is_among
-from evalapp.stats.core.coding import IntArray
+from evalapp.stats.agreement.judged import is_among
 from scoring.boards.data.columns import (
-    NO_SYSTEM,
-    Comparisons,
-    Labels,
-    Ratings,
-    Scores,
     Units,
-    build_comparisons,
-    build_ratings,
 )
 
 Row: TypeAlias = dict[str, Any]
@@ -136,20 +128,7 @@ class ExportFolder:
 
     @cached_property
     def metas(self) -> dict[str, Row]:
-        return {row["id"]: _object(row.get("meta")) for row in self.rows("items")}
-
-    def outputs(self, subset: str) -> tuple[list[Place], IntArray, IntArray]:
-        """Return all outputs of a subset of systems by item and system, with codes of their groups and systems."""
-        units, items, groups = self.units(), Labels(), Labels()
-        rows = [(row["item"], row["system"], row.get("step")) for row in self.rows("outputs")]
-        result = [
-            (items.code(item), groups.code(self.group(item)), units.code(system, step)) for item, system, step in rows
-        ]
-        columns = np.array(result, dtype=np.int64).reshape(-1, 3)
-        item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
-        order = np.lexsort((unit, item_))
-        order = order[units.wanted(subset)[unit[order]]] if len(order) else order
-        return [rows[k] for k in order.tolist()], cluster[order], unit[order]
+        return {row["id"]: read_object(row.get("meta")) for row in self.rows("items")}
 
     @cached_property
     def kinds(self) -> dict[str, str]:
@@ -172,141 +151,45 @@ class ExportFolder:
         raters = self.filters[name]
         return lambda rater: is_among(rater, raters)
 
-    def ratings(self, aspect: str, number: Number, *, filter: str = "") -> Ratings:
-        """Return ratings of outputs for an aspect; `number` returns the number of an output."""
-        self.must_have("ratings")
-        rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("item"))
-        shaped = (
-            (
-                number((row["item"], row["system"], row.get("step"))), row["item"], self.group(row["item"]),
-                row["system"], row.get("step"), row["rater"], float(row["value"]), bool(row.get("simulated")),
-            )
-            for row in rows
-        )  # fmt: skip
-        return build_ratings(shaped, self.units(), self.left_out(filter))
-
-    def dialogues(self, aspect: str, number: Callable[[str], int], *, filter: str = "") -> Ratings:
-        """Return ratings of dialogues for an aspect, each dialogue as the only output of an item; `number` returns the
-        number of a dialogue."""
-        self.must_have("ratings")
-        rows = (row for row in self.rows("ratings") if row.get("aspect") == aspect and row.get("dialogue"))
-        shaped = (
-            (
-                number(row["dialogue"]), row["dialogue"], row["dialogue"],
-                self.dialogue_systems.get(row["dialogue"]) or NO_SYSTEM, None, row["rater"], float(row["value"]),
-                bool(row.get("simulated")),
-            )
-            for row in rows
-        )  # fmt: skip
-        return build_ratings(shaped, self.units(), self.left_out(filter))
-
-    def turns(self, dialogues: Sequence[str]) -> tuple[list[Place], list[int]]:
-        """Return the outputs that are turns of the dialogues, and the position of the dialogue of each. Their item
-        has the dialogue as group, and their system is that of the dialogue, if any."""
-        number = {key: place for place, key in enumerate(dialogues)}
-        result = []
-        for row in self.rows("outputs"):
-            group = self.group(row["item"])
-            if group in number and self.dialogue_systems.get(group) in (None, "", row["system"]):
-                result.append(((row["item"], row["system"], row.get("step")), number[group]))
-        return [place for place, _ in result], [dialogue for _, dialogue in result]
-
     @cached_property
     def dialogue_systems(self) -> dict[str, str | None]:
         """The system of each dialogue that has one."""
         return {row["id"]: row.get("system") for row in self.rows("dialogues")}
 
-    def comparisons(
-        self, aspect: str, number: Number, *, turing: bool, filter: str = "", may_lack: bool = False
-    ) -> Comparisons:
-        """Return comparisons of two outputs, or (`turing`) of an output with a reference, for an aspect; `number`
-        returns the number of an output. A missing file is an error unless `may_lack`."""
-        if not may_lack:
-            self.must_have("comparisons")
-
-        def side(row: Row, letter: str) -> tuple[str, int | None, int, int]:
-            place = row["item"], row[f"system_{letter}"], row.get(f"step_{letter}")
-            return place[1], place[2], number(place), 0 if turing else self._lengths[place]
-
-        rows = (row for row in self.rows("comparisons") if row.get("aspect") == aspect)
-        meant = ((row, _object(row.get("meta"))) for row in rows if isinstance(row["system_b"], dict) == turing)
-        shaped = (
-            (
-                row["item"], self.group(row["item"]), side(row, "a"), None if turing else side(row, "b"),
-                row["verdict"], bool(row.get("simulated")), row["rater"], meta.get("propensity", np.nan),
-                bool(meta.get("swapped")),
-            )
-            for row, meta in meant
-        )  # fmt: skip
-        return build_comparisons(shaped, self.units(), self.left_out(filter), turing=turing)
-
-    def judged(self, aspect: str, way: str, *, filter: str = "") -> RaterJudgements:
-        """Return judgements of an aspect in one way (ratings, dialogues, comparisons, turing) for tables of agreement.
-        Exports do not contain campaigns and times."""
-        numeric = way in ("ratings", "dialogues")
-        table = "ratings" if numeric else "comparisons"
-        self.must_have(table)
-        out = self.left_out(filter)
-        result: list[tuple[Any, ...]] = []
-        n_filtered = 0
-        for row in self.rows(table):
-            if row.get("aspect") != aspect or _get_way(row) != way:
-                continue
-            if out(row["rater"]):
-                n_filtered += 1
-                continue
-            result.append((*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))))
-        columns = JudgementColumns(*(zip(*result, strict=True) if result else ((),) * 6))
-        return collect_judgements(columns, numeric=numeric, n_filtered=n_filtered)
-
     @cached_property
-    def _lengths(self) -> dict[Place, int]:
+    def lengths(self) -> dict[Place, int]:
         """Number of characters of every output."""
         return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
 
     @cached_property
-    def score_sets(self) -> dict[str, Row]:
+    def _score_sets(self) -> dict[str, Row]:
         return {row["id"]: row for row in self.rows("score_sets")}
+
+    def get_score_set(self, name: str) -> Row:
+        """Return the row of a score set. Raises `FolderError` if there is none, or no scores."""
+        self._check_set(name)
+        return self._score_sets[name]
 
     @cached_property
     def _scores(self) -> dict[str, list[tuple[Place, float, bool]]]:
-        result: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self.score_sets}
+        result: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self._score_sets}
         for row in self.rows("scores"):
             value = row.get("value")
             place = (sys.intern(row["item"]), sys.intern(row["system"]), row.get("step"))
             result[row["set"]].append((place, np.nan if value is None else float(value), bool(row.get("in_training"))))
         return result
 
-    def values(self, score_set: str) -> dict[Place, float]:
-        """Return the scores of a set by output, nan if undefined."""
-        self.check_set(score_set)
-        return {place: value for place, value, _ in self._scores[score_set]}
-
-    def trained_on(self, score_set: str) -> set[Place]:
-        """Return the outputs in the training data of the evaluator of a set."""
-        self.check_set(score_set)
-        return {place for place, _, seen in self._scores[score_set] if seen}
-
-    def score_columns(self, score_set: str) -> Scores:
-        self.check_set(score_set)
-        units, items, groups = self.units(), Labels(), Labels()
-        rows = [
-            (items.code(item), groups.code(self.group(item)), units.code(system, step), value)
-            for (item, system, step), value, _ in self._scores[score_set]
-        ]
-        item_, cluster, system_, value_ = zip(*rows, strict=True) if rows else ((),) * 4
-        codes = items.sort()[np.array(item_, dtype=np.int64)], groups.sort()[np.array(cluster, dtype=np.int64)]
-        unit = units.sort()[np.array(system_, dtype=np.int64)]
-        order = np.lexsort((unit, codes[0]))
-        values = np.array(value_, dtype=np.float64)
-        return Scores(codes[0][order], codes[1][order], unit[order], values[order], units)
+    def list_scores(self, score_set: str) -> list[tuple[Place, float, bool]]:
+        """Return (output, score, whether it is in the training data) of a set; undefined scores are nan."""
+        self._check_set(score_set)
+        return self._scores[score_set]
 
     def must_have(self, table: str) -> None:
         if not self.has(table):
             raise FolderError(table, "the folder has no judgements by rater; export them per rater")
 
-    def check_set(self, score_set: str) -> None:
-        if score_set not in self.score_sets:
+    def _check_set(self, score_set: str) -> None:
+        if score_set not in self._score_sets:
             raise FolderError("score_sets", f"there is no score set “{score_set}”; export with scores")
         # Without outputs there are no scores, and exports have no empty files.
         if not self.has("scores") and self.has("outputs"):
@@ -338,36 +221,10 @@ def _fault(table: str, row: Row) -> str:
     return ""
 
 
-def _object(value: Any) -> Row:
+def read_object(value: Any) -> Row:
     """Return an object given as such or as JSON text; {} for nothing."""
     parsed: Row = json.loads(value) if isinstance(value, str) and value else value or {}
     return parsed
-
-
-def _get_way(row: Row) -> str:
-    if "verdict" in row:
-        return "turing" if isinstance(row["system_b"], dict) else "comparisons"
-    return "dialogues" if row.get("dialogue") else "ratings"
-
-
-def _judged_unit(row: Row, way: str) -> tuple[Any, str, str, str]:
-    """Return value, unit, item and system like `project_judgements`: verdicts with the sides in order."""
-    if way == "dialogues":
-        return float(row["value"]), row["dialogue"], row["dialogue"], ""
-    if way == "ratings":
-        system = _label(row["system"], row.get("step"))
-        return float(row["value"]), f"{row['item']}\t{system}", row["item"], system
-    a, verdict = _label(row["system_a"], row.get("step_a")), row["verdict"]
-    if way == "turing":
-        return verdict, f"{row['item']}\t{a}\t{row['system_b']['reference']}", row["item"], a
-    b = _label(row["system_b"], row.get("step_b"))
-    if b < a:
-        a, b, verdict = b, a, FLIPPED.get(verdict, verdict)
-    return verdict, f"{row['item']}\t{a}\t{b}", row["item"], ""
-
-
-def _label(system: str, step: int | None) -> str:
-    return system if step is None else f"{system} @ {step}"
 
 
 class _NamedSystems(Mapping[str, tuple[str, str]]):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,21 @@ from numpy.typing import NDArray
 from evalapp.stats.agreement.judged import RaterJudgements
 from evalapp.stats.core.coding import BoolArray, IntArray
 from scoring.boards.base import AspectInfo, Progress, Query, Table, Way
-from scoring.boards.data.columns import Comparisons, Ratings, Scores, part_column
-from scoring.boards.data.files import ExportFolder, Place
+from scoring.boards.data.columns import (
+    NO_SYSTEM,
+    Comparisons,
+    Labels,
+    Ratings,
+    Scores,
+    Units,
+    build_comparisons,
+    build_judged,
+    build_ratings,
+    describe_compared,
+    label_unit,
+    part_column,
+)
+from scoring.boards.data.files import ExportFolder, Place, Row, read_object
 from scoring.boards.metrics.people import Scored
 from scoring.boards.registry import get_board
 
@@ -60,27 +73,66 @@ class FolderData:
         ends = (tuple(None if row[end] is None else float(row[end]) for end in ("min", "max")) for row in rows)
         return {row["name"]: scale for row, scale in zip(rows, ends, strict=True)}  # type: ignore[misc]
 
+    def _list_judged(self, table: str, aspect: AspectInfo) -> Iterator[Row]:
+        self.folder.must_have(table)
+        return (row for row in self.folder.rows(table) if row.get("aspect") == aspect.name)
+
     def load_ratings(self, aspect: AspectInfo, query: Query) -> Ratings:
-        return self.folder.ratings(aspect.name, self._number, filter=query.rater_filter)
+        rows = (
+            (
+                self._number(_place(row)), row["item"], self.folder.group(row["item"]), row["system"], row.get("step"),
+                *_rating(row),
+            )
+            for row in self._list_judged("ratings", aspect)
+            if row.get("item")
+        )  # fmt: skip
+        return build_ratings(rows, self.folder.units(), self.folder.left_out(query.rater_filter))
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
         numbers: dict[str, int] = {}
-        result = self.folder.dialogues(
-            aspect.name, lambda key: numbers.setdefault(key, len(numbers)), filter=query.rater_filter
+        systems = self.folder.dialogue_systems
+        named = (
+            (row["dialogue"], row) for row in self._list_judged("ratings", aspect) if row.get("dialogue")
+        )  # fmt: skip
+        rows = (
+            (numbers.setdefault(key, len(numbers)), key, key, systems.get(key) or NO_SYSTEM, None, *_rating(row))
+            for key, row in named
         )
+        ratings = build_ratings(rows, self.folder.units(), self.folder.left_out(query.rater_filter))
         self._dialogues = tuple(numbers)
-        return result
+        return ratings
 
     def load_turns(self, dialogues: IntArray) -> tuple[IntArray, IntArray]:
-        places, of = self.folder.turns([self._dialogues[number] for number in dialogues.tolist()])
-        return np.array([*map(self._number, places)], dtype=np.int64), np.array(of, dtype=np.int64)
+        """A turn is an output of an item whose group is the dialogue, by the dialogue's system, if it has one."""
+        positions = {self._dialogues[number]: position for position, number in enumerate(dialogues.tolist())}
+        systems, turns = self.folder.dialogue_systems, []
+        for row in self.folder.rows("outputs"):
+            group = self.folder.group(row["item"])
+            if group in positions and systems.get(group) in (None, "", row["system"]):
+                turns.append((self._number(_place(row)), positions[group]))
+        pairs = np.array(turns, dtype=np.int64).reshape(-1, 2)
+        return pairs[:, 0], pairs[:, 1]
 
     def load_comparisons(self, aspect: AspectInfo, query: Query, *, turing: bool) -> Comparisons:
+        def side(row: Row, letter: str) -> tuple[str, int | None, int, int]:
+            place = _place(row, f"_{letter}")
+            return place[1], place[2], self._number(place), 0 if turing else self.folder.lengths[place]
+
         # Without comparisons, the table is empty and the export has no file of them.
-        none = self.table.get("n_ratings") == 0
-        return self.folder.comparisons(
-            aspect.name, self._number, turing=turing, filter=query.rater_filter, may_lack=none
-        )
+        if self.table.get("n_ratings") != 0:
+            self.folder.must_have("comparisons")
+        compared = (row for row in self.folder.rows("comparisons") if row.get("aspect") == aspect.name)
+        meant = ((row, read_object(row.get("meta"))) for row in compared if isinstance(row["system_b"], dict) == turing)
+        rows = (
+            (
+                row["item"], self.folder.group(row["item"]), side(row, "a"), None if turing else side(row, "b"),
+                row["verdict"], bool(row.get("simulated")), row["rater"], meta.get("propensity", np.nan),
+                bool(meta.get("swapped")),
+            )
+            for row, meta in meant
+        )  # fmt: skip
+        is_dropped = self.folder.left_out(query.rater_filter)
+        return build_comparisons(rows, self.folder.units(), is_dropped, turing=turing)
 
     def list_ways(self, query: Any) -> Sequence[tuple[AspectInfo, str]]:
         rows = [self.table] if query.aspect else self.table["rows"]
@@ -90,14 +142,34 @@ class FolderData:
         return {}
 
     def load_judged(self, aspect: AspectInfo, way: str, query: Query) -> RaterJudgements:
-        return self.folder.judged(aspect.name, way, filter=query.rater_filter)
+        """Exports do not contain campaigns and times."""
+        is_numeric = way in ("ratings", "dialogues")
+        rows = self._list_judged("ratings" if is_numeric else "comparisons", aspect)
+        judged = (
+            (*_judged_unit(row, way), row["rater"], bool(row.get("simulated"))) for row in rows if _get_way(row) == way
+        )
+        return build_judged(judged, self.folder.left_out(query.rater_filter), numeric=is_numeric)
 
     def load_controls(self, query: Query) -> Mapping[str, tuple[int, int]]:
         return {}
 
     def load_outputs(self, subset: str) -> tuple[IntArray, IntArray, IntArray]:
-        places, cluster, system = self.folder.outputs(subset)
-        return np.array([*map(self._number, places)], dtype=np.int64), cluster, system
+        places = [_place(row) for row in self.folder.rows("outputs")]
+        units, _item, cluster, system, order = self._sort_outputs(places)
+        order = order[units.wanted(subset)[system[order]]] if len(order) else order
+        numbers = [self._number(places[k]) for k in order.tolist()]
+        return np.array(numbers, dtype=np.int64), cluster[order], system[order]
+
+    def _sort_outputs(self, places: Sequence[Place]) -> tuple[Units, IntArray, IntArray, IntArray, IntArray]:
+        """Return the units, columns of codes of item, group and unit, and the order by item and unit."""
+        units, items, groups = self.folder.units(), Labels(), Labels()
+        codes = [
+            (items.code(item), groups.code(self.folder.group(item)), units.code(system, step))
+            for item, system, step in places
+        ]
+        columns = np.array(codes, dtype=np.int64).reshape(-1, 3)
+        item_, cluster, unit = items.sort()[columns[:, 0]], groups.sort()[columns[:, 1]], units.sort()[columns[:, 2]]
+        return units, item_, cluster, unit, np.lexsort((unit, item_))
 
     def choose_key(self, key: str) -> str:
         return str(self.table["key"])
@@ -111,8 +183,7 @@ class FolderData:
     def score_sets_by_references(self, query: Query, aspect: str) -> tuple[list[str], list[dict[str, Any]]]:
         by_evaluator: dict[tuple[str, str], dict[str, Any]] = {}
         for name in self.entry["sets"]:
-            self.folder.check_set(name)
-            row = self.folder.score_sets[name]
+            row = self.folder.get_score_set(name)
             by_evaluator.setdefault((row["evaluator"], row["aspect"]), {})[row["references"]] = name
         return list(self.entry["references"]), [found for _, found in sorted(by_evaluator.items())]
 
@@ -120,7 +191,8 @@ class FolderData:
         return {}
 
     def load_scored(self, score_set: str, outputs: IntArray) -> Scored:
-        values, row = self.folder.values(score_set), self.folder.score_sets[score_set]
+        row = self.folder.get_score_set(score_set)
+        values = {place: value for place, value, _ in self.folder.list_scores(score_set)}
         members = ("evaluator", "name", "kind", "signature", "aspect", "references", "short_signature", "scored_at")
         return Scored(
             metric=np.array([values.get(self.places[number], np.nan) for number in outputs.tolist()], dtype=np.float64),
@@ -131,13 +203,17 @@ class FolderData:
         )
 
     def find_learned(self, score_sets: Sequence[str], outputs: IntArray) -> BoolArray:
-        learned = set().union(*(self.folder.trained_on(name) for name in score_sets))
+        scores = (row for name in score_sets for row in self.folder.list_scores(name))
+        learned = {place for place, _, is_learned in scores if is_learned}
         return np.array([self.places[number] in learned for number in outputs.tolist()], dtype=bool)
 
     def load_system_scores(self, query: Any) -> tuple[Table, Scores, Any]:
         (name,) = self.entry["sets"]
-        scores = self.folder.score_columns(name)
-        return self.table["evaluator"], scores, self.folder.score_sets[name].get("systems") or ()
+        rows = self.folder.list_scores(name)
+        units, item, cluster, system, order = self._sort_outputs([place for place, _, _ in rows])
+        value = np.array([score for _, score, _ in rows], dtype=np.float64)
+        scores = Scores(item[order], cluster[order], system[order], value[order], units)
+        return self.table["evaluator"], scores, self.folder.get_score_set(name).get("systems") or ()
 
     def list_unapplied(self, query: Query) -> dict[str, str]:
         return {row["evaluator"]: row["note"] for row in self.table["rows"] if row["score_set"] is None}
@@ -159,3 +235,30 @@ class FolderData:
         ]
         draws = {name: value for name, value in self.draws.items() if name in DRAWS}
         return [compute_entry(self.folder, entry, draws) for entry in entries]
+
+
+def _place(row: Row, side: str = "") -> Place:
+    return row["item"], row[f"system{side}"], row.get(f"step{side}")
+
+
+def _rating(row: Row) -> tuple[str, float, bool]:
+    return row["rater"], float(row["value"]), bool(row.get("simulated"))
+
+
+def _get_way(row: Row) -> str:
+    if "verdict" in row:
+        return "turing" if isinstance(row["system_b"], dict) else "comparisons"
+    return "dialogues" if row.get("dialogue") else "ratings"
+
+
+def _judged_unit(row: Row, way: str) -> tuple[Any, str, str, str]:
+    """Return value, unit, item and system like `project_judgements`."""
+    if way == "dialogues":
+        return float(row["value"]), row["dialogue"], row["dialogue"], ""
+    if way == "ratings":
+        system = label_unit(row["system"], row.get("step"))
+        return float(row["value"]), f"{row['item']}\t{system}", row["item"], system
+    a = label_unit(row["system_a"], row.get("step_a"))
+    if way == "turing":
+        return row["verdict"], f"{row['item']}\t{a}\t{row['system_b']['reference']}", row["item"], a
+    return describe_compared(row["item"], a, label_unit(row["system_b"], row.get("step_b")), row["verdict"])

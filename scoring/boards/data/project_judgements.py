@@ -15,7 +15,17 @@ from annotation.selectors.filters import get_active_filter
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 from scoring.boards.base import Query
-from scoring.boards.data.columns import NO_SYSTEM, Comparisons, Ratings, Units, build_comparisons, build_ratings
+from scoring.boards.data.columns import (
+    NO_SYSTEM,
+    Comparisons,
+    Ratings,
+    Units,
+    build_comparisons,
+    build_judged,
+    build_ratings,
+    describe_compared,
+    label_unit,
+)
 from scoring.selectors.aspects import find_campaign
 
 if TYPE_CHECKING:
@@ -27,7 +37,6 @@ if TYPE_CHECKING:
 CHUNK = 20_000
 #: Number of the system of dialogues without one.
 NO_SYSTEM_CODE = 0
-JUDGED_COLUMNS = ("value", "unit", "item", "system", "rater", "seconds", "at", "source", "simulated")
 
 
 def get_units(project: Project) -> Units:
@@ -130,71 +139,55 @@ def load_turns(project: Project, dialogues: NDArray[np.int64]) -> tuple[NDArray[
 
 def load_judged(project: Project, aspect: Aspect, way: str, query: Query) -> RaterJudgements:
     """Return the judgements of the aspect in this way, restricted to the query's campaign and filter."""
-    from evalapp.stats.agreement.judged import JudgementColumns, collect_judgements
-
     details = _read_judgement_details(project)
-    is_dropped = get_rater_filter(project, query.rater_filter)
-    n_filtered = 0
-    columns: dict[str, list[Any]] = {name: [] for name in JUDGED_COLUMNS}
     is_numeric = way in ("ratings", "dialogues")
-    read_rows = _read_ratings if is_numeric else _read_comparisons
-    for *row, rater, judgement, simulated in read_rows(aspect, way, find_campaign(project, query.campaign_slug)):
-        if is_dropped(rater):
-            n_filtered += 1
-            continue
-        cells = (*row, rater, *details.get(judgement, (float("nan"), float("nan"), "")), simulated)
-        for name, cell in zip(JUDGED_COLUMNS, cells, strict=True):
-            columns[name].append(cell)
-    return collect_judgements(JudgementColumns(**columns), numeric=is_numeric, n_filtered=n_filtered)
+    rows = (_read_ratings if is_numeric else _read_comparisons)(
+        aspect, way, find_campaign(project, query.campaign_slug)
+    )
+    detailed = ((*row, *details.get(judgement, ("", float("nan"), float("nan")))) for *row, judgement in rows)
+    return build_judged(detailed, get_rater_filter(project, query.rater_filter), numeric=is_numeric)
 
 
-def _read_judgement_details(project: Project) -> dict[int, tuple[float, float, str]]:
-    """Return seconds, time and campaign of each judgement made in a campaign."""
+def _read_judgement_details(project: Project) -> dict[int, tuple[str, float, float]]:
+    """Return campaign, seconds and time of each judgement made in a campaign."""
     rows = Judgement.objects.filter(campaign__project=project, current=True, passed=None).order_by()
     fields = rows.values_list("pk", "seconds", "created_at", "campaign__slug").iterator(CHUNK)
     return {
-        pk: (float("nan") if seconds is None else seconds, created.timestamp(), slug)
+        pk: (slug, float("nan") if seconds is None else seconds, created.timestamp())
         for pk, seconds, created, slug in fields
     }
 
 
 def _read_comparisons(aspect: Aspect, way: str, campaign: Campaign | None) -> Iterator[tuple[Any, ...]]:
-    """Yield (value, unit, item, system, rater, judgement, simulated); the sides of two outputs are in order."""
+    """Yield the six cells of a `JudgedRow` and the judgement."""
     turing = way == "turing"
     compared = filter_campaign(Comparison.objects.filter(aspect=aspect, output_b__isnull=turing), campaign).order_by()
     rows = compared.values_list(
         "output_a__item__key", "output_a__system__name", "output_a__step", "output_b__system__name", "output_b__step",
-        "reference", "verdict", "rater", "judgement", "simulated",
+        "reference", "verdict", "rater", "simulated", "judgement",
     )  # fmt: skip
-    for item, name_a, step_a, name_b, step_b, reference, verdict, rater, judgement, simulated in rows.iterator(CHUNK):
-        a = _label(name_a, step_a)
+    for item, name_a, step_a, name_b, step_b, reference, verdict, *rest in rows.iterator(CHUNK):
+        a = label_unit(name_a, step_a)
         if turing:
-            yield verdict, f"{item}\t{a}\t{reference}", item, a, rater, judgement, simulated
-            continue
-        b = _label(name_b, step_b)
-        if b < a:
-            a, b, verdict = b, a, {"a": "b", "b": "a"}.get(verdict, verdict)
-        yield verdict, f"{item}\t{a}\t{b}", item, "", rater, judgement, simulated
+            yield verdict, f"{item}\t{a}\t{reference}", item, a, *rest
+        else:
+            yield *describe_compared(item, a, label_unit(name_b, step_b), verdict), *rest
 
 
 def _read_ratings(aspect: Aspect, way: str, campaign: Campaign | None) -> Iterator[tuple[Any, ...]]:
-    """Yield (value, unit, item, system, rater, judgement, simulated)."""
+    """Yield the six cells of a `JudgedRow` and the judgement."""
     ratings = filter_campaign(Rating.objects.filter(aspect=aspect), campaign).order_by()
-    tail = ("value", "rater", "judgement", "simulated")
+    tail = ("value", "rater", "simulated", "judgement")
     if way == "dialogues":
         rated = ratings.filter(dialogue__isnull=False).values_list("dialogue__key", "dialogue__system__name", *tail)
-        for key, system, value, rater, judgement, simulated in rated.iterator(CHUNK):
-            yield value, key, key, system or "", rater, judgement, simulated
+        for key, system, value, *rest in rated.iterator(CHUNK):
+            yield value, key, key, system or "", *rest
         return
     fields = ("output__item__key", "output__system__name", "output__step", *tail)
     rated = ratings.filter(output__isnull=False).values_list(*fields)
-    for item, name, step, value, rater, judgement, simulated in rated.iterator(CHUNK):
-        system = _label(name, step)
-        yield value, f"{item}\t{system}", item, system, rater, judgement, simulated
-
-
-def _label(name: str, step: int | None) -> str:
-    return name if step is None else f"{name} @ {step}"
+    for item, name, step, value, *rest in rated.iterator(CHUNK):
+        system = label_unit(name, step)
+        yield value, f"{item}\t{system}", item, system, *rest
 
 
 def load_controls(project: Project, campaign: Campaign | None) -> dict[str, tuple[int, int]]:

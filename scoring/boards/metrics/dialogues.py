@@ -15,8 +15,9 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_scores
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from scoring.boards.base import Progress
 from scoring.boards.data.columns import NO_SYSTEM
-from scoring.boards.metrics.by_ratings import Progress, evaluators_table
+from scoring.boards.metrics.by_ratings import evaluators_table
 from scoring.boards.metrics.people import COEFFICIENTS, People, Scored
 from scoring.boards.systems.rankings import read_draws
 

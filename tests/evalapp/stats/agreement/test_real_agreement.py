@@ -20,7 +20,10 @@ from evalapp.stats.agreement.coefficients import MIN_SHARED_UNITS, agreement_tab
 from evalapp.stats.agreement.icc import iccs
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.words import split_words
+from scoring.boards.agreement.query import AgreementQuery
+from scoring.boards.base import AspectInfo
 from scoring.boards.data.files import ExportFolder
+from scoring.boards.data.folder import FolderData
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +94,8 @@ def test_mean_kappa_covers_all_pairs_with_enough_units(shared_data):
 @pytest.mark.parametrize(("aspect", "marked", "repeats"), [("quality", 395, 90), ("naturalness", 280, 62)])
 def test_repeats_of_real_raters_belong_to_one_person(shared_data, aspect, marked, repeats):
     """e2e: ratings by `x#2`, and the share that repeats an output x had already rated (docs/results/floors.md)."""
-    judged = ExportFolder(shared_data / "e2e").judged(aspect, "ratings")
+    data = FolderData(ExportFolder(shared_data / "e2e"), {"table": {}}, {})
+    judged = data.load_judged(AspectInfo(aspect), "ratings", AgreementQuery())
     assert len(judged) - len(judged.first_judgements()) == repeats
     with gzip.open(shared_data / "e2e" / "ratings.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = [row for row in map(json.loads, lines) if row["aspect"] == aspect]

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from evalapp.stats.ranking.bias import length_bias, side_bias
+from scoring.boards.base import AspectInfo
 from scoring.boards.data.files import ExportFolder
+from scoring.boards.data.folder import FolderData
+from scoring.boards.systems.query import SystemsQuery
 from tests.evalapp.stats.ranking.comparison_data import draw
 
 
@@ -159,7 +162,8 @@ def test_rated_texts_of_equal_length_while_others_differ():
 def test_e2e_matches_its_decided_comparisons(aspect, right, shared_data):
     """Expected values: a logit over the decided comparisons with statsmodels, length in tokens at its root mean
     square."""
-    found = ExportFolder(shared_data / "e2e").comparisons(aspect, lambda place: 0, turing=False)
+    data = FolderData(ExportFolder(shared_data / "e2e"), {"table": {}}, {})
+    found = data.load_comparisons(AspectInfo(aspect), SystemsQuery(), turing=False)
     labels = np.array([unit.label for unit in found.units.units])
     sides = (labels[found.system_a], labels[found.system_b], found.verdict)
     bias = length_bias(*sides, length_difference=found.longer, item=found.item, cluster=found.cluster)
