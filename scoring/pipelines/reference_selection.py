@@ -21,8 +21,8 @@ from evalapp.common.runner import RunContext
 from evalapp.names import natural_key
 
 from ..models import SELECTED, Evaluator
-from ..selectors.candidates import OUTPUTS, Candidate, open_source, parse_origin, references_of_items
-from ..selectors.inputs import get_reference_set, input_hash
+from ..selectors.candidates import OUTPUTS, Candidate, open_source, parse_origin
+from ..selectors.inputs import get_reference_set, input_hash, read_references
 from ..selectors.training import find_trained
 from ..services.reference_selection import (
     PREVIEW_ITEMS,
@@ -235,7 +235,7 @@ class Selection:
         self.context.progress(0, total, "items", "choosing")
         for at in range(0, total, CHUNK):
             rows = list(Item.objects.filter(pk__in=self.items[at : at + CHUNK]).order_by("pk"))
-            references = references_of_items(self.references, rows)
+            references = read_references(self.references, item__in=[row.pk for row in rows])
             candidates = self.source.of(rows, references)
             for place, row in enumerate(rows, start=1):
                 self._select_one(row, references.get(row.pk, []), candidates.get(row.pk, []))

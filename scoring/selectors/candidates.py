@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.models import Item, Output, Reference, ReferenceSet, System
+from annotation.models import Item, Output, ReferenceSet, System
 from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, NotThere, Unavailable
@@ -166,13 +166,3 @@ class _FromCorpus:
             raise Unavailable(UNAVAILABLE % {"name": self.corpus, "why": error.why}) from error
         except NotThere as error:
             raise Unavailable(UNAVAILABLE % {"name": self.corpus, "why": note}) from error
-
-
-def references_of_items(references: ReferenceSet, items: Sequence[Item]) -> dict[int, list[str]]:
-    """Return the references of some items in a set, in order."""
-    texts: dict[int, list[str]] = defaultdict(list)
-    if references.pk:
-        rows = Reference.objects.filter(set=references, item__in=[item.pk for item in items])
-        for item, text in rows.order_by("item", "position").values_list("item", "text"):
-            texts[item].append(text)
-    return texts

@@ -3,7 +3,6 @@ and systems."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
@@ -13,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils.translation import gettext as _
 
 from annotation.exporters.canonical import BATCH, name_systems, one_moment, sort_outputs
-from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, Reference, System
+from annotation.models import Aspect, Campaign, Comparison, Dialogue, Item, Output, Rating, System
 from annotation.models.campaigns import Judgement
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
@@ -21,7 +20,7 @@ from annotation.selectors.stored import as_text, decode
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 
-from .inputs import get_reference_set
+from .inputs import get_reference_set, read_references
 
 if TYPE_CHECKING:
     from scoring.ml import types
@@ -178,11 +177,7 @@ class _Reader:
     def _items(self, batch: Sequence[tuple[Any, ...]]) -> None:
         from scoring.ml import types
 
-        texts: dict[int, list[str]] = defaultdict(list)
-        if self.references.pk:
-            stored = Reference.objects.filter(item_id__in=[row[0] for row in batch], set=self.references)
-            for item, text in stored.order_by("item_id", "position").values_list("item_id", "text"):
-                texts[item].append(text)
+        texts = read_references(self.references, item__in=[row[0] for row in batch])
         for number, key, context, source, group, meta in batch:
             references = tuple(texts[number])
             self.items.append(types.Item(key, tuple(context), source, references, group, canonical(decode(meta))))
@@ -207,17 +202,20 @@ class _Reader:
     def _ratings(self, places: dict[int, int]) -> None:
         from scoring.ml import types
 
-        rows = self._wanted(Rating.objects.filter(output_id__in=places))
-        result = [
-            (places[output], rater, self.aspects[aspect], value, simulated)
-            for output, aspect, rater, value, simulated in rows.values_list(
-                "output_id", "aspect_id", "rater", "value", "simulated"
-            )
-        ]
-        result.sort(key=lambda row: row[:3])
-        for place, rater, aspect, value, simulated in result:
+        for place, rater, aspect, value, simulated in self._list_ratings("output_id", places):
             of = self.outputs[place]
             self.ratings.append(types.Rating(rater, aspect, value, of.item, of.system, of.step, None, simulated))
+
+    def _list_ratings(self, column: str, places: dict[int, int]) -> list[tuple[int, str, str, float, bool]]:
+        """Return (place, rater, aspect, value, simulated) of ratings of what `column` names, in canonical order."""
+        rows = self._wanted(Rating.objects.filter(**{f"{column}__in": places}))
+        ratings = [
+            (places[of], rater, self.aspects[aspect], value, simulated)
+            for of, rater, aspect, value, simulated in rows.values_list(
+                column, "rater", "aspect_id", "value", "simulated"
+            )
+        ]
+        return sorted(ratings, key=lambda row: row[:3])
 
     def _comparisons(self, places: dict[int, int]) -> None:
         from scoring.ml import types
@@ -271,13 +269,5 @@ class _Reader:
     def _of_dialogues(self, places: dict[int, int]) -> Iterator[types.Rating]:
         from scoring.ml import types
 
-        rows = self._wanted(Rating.objects.filter(dialogue_id__in=places))
-        result = [
-            (places[dialogue], rater, self.aspects[aspect], value, simulated)
-            for dialogue, rater, aspect, value, simulated in rows.values_list(
-                "dialogue_id", "rater", "aspect_id", "value", "simulated"
-            )
-        ]
-        result.sort(key=lambda row: row[:3])
-        for place, rater, aspect, value, simulated in result:
+        for place, rater, aspect, value, simulated in self._list_ratings("dialogue_id", places):
             yield types.Rating(rater, aspect, value, dialogue=self.dialogues[place].id, simulated=simulated)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Count
 from django.utils.translation import gettext as _
 
-from annotation.models import Comparison, Item, Rating, Reference
+from annotation.models import Comparison, Item, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from scoring.boards.data.columns import Units
@@ -19,7 +19,7 @@ from scoring.boards.systems.games import agreement_with_people
 
 from .aspects import list_judged
 from .games import wanted_outputs
-from .inputs import ITEMS_PER_CHUNK, get_reference_set
+from .inputs import ITEMS_PER_CHUNK, get_reference_set, read_references
 
 if TYPE_CHECKING:
     from scoring.ml import Record
@@ -62,11 +62,7 @@ def draw_texts(project: Project, *, subset: str, references: str, items: int, se
     units, systems = get_units(project), defaultdict[str, list[Record]](list)
     for start in range(0, len(chosen), ITEMS_PER_CHUNK):
         part = chosen[start : start + ITEMS_PER_CHUNK]
-        texts: dict[int, list[str]] = defaultdict(list)
-        if against is not None and against.pk:
-            stored = Reference.objects.filter(item__in=part, set=against).order_by("item", "position")
-            for item, text in stored.values_list("item_id", "text"):
-                texts[item].append(text)
+        texts = read_references(against, item__in=part)
         about = Item.objects.filter(pk__in=part).values_list("pk", "key", "context", "source", "group")
         of = {pk: (key, tuple(map(str, context)), source, group) for pk, key, context, source, group in about}
         outputs = wanted.filter(item__in=part).order_by("item", "pk")

@@ -45,6 +45,16 @@ def get_reference_set(project: Project, name: str) -> ReferenceSet:
     return reference_set or ReferenceSet(project=project, name=name)
 
 
+def read_references(references: ReferenceSet | None, **items: Any) -> defaultdict[int, list[str]]:
+    """Return the texts of the set in order, by the number of the item; `items` filters them by item."""
+    texts: defaultdict[int, list[str]] = defaultdict(list)
+    if references is not None and references.pk:
+        rows = Reference.objects.filter(set=references, **items).order_by("item", "position")
+        for item, text in rows.values_list("item", "text"):
+            texts[item].append(text)
+    return texts
+
+
 def count_outputs(project: Project) -> int:
     return Output.objects.filter(project=project).count()
 
@@ -99,7 +109,7 @@ def iterate_inputs(
         if not chunk:
             return
         first, last = chunk[0][0], chunk[-1][0]
-        texts = _texts(references, first, last)
+        texts = read_references(references, item__gte=first, item__lte=last)
         of_item: dict[int, list[Any]] = defaultdict(list)
         rows = outputs.filter(item__gte=first, item__lte=last)
         for row in rows.values_list("item", "pk", "system", "step", "text", hashes):
@@ -122,15 +132,6 @@ def iterate_inputs(
                 result.append(Input(pk, step, record, old))
         if result:
             yield result
-
-
-def _texts(references: ReferenceSet | None, first: int, last: int) -> dict[int, list[str]]:
-    texts: dict[int, list[str]] = defaultdict(list)
-    if references is not None and references.pk:
-        rows = Reference.objects.filter(item__gte=first, item__lte=last, set=references)
-        for item, text in rows.order_by("item", "position").values_list("item", "text"):
-            texts[item].append(text)
-    return texts
 
 
 def input_hash(identity: Hashable) -> int:

@@ -13,10 +13,10 @@ from annotation.models import Item, Reference, ReferenceSet
 from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
-from evalapp.common.errors import NotThere
 from evalapp.common.pagination import Page, keyset
 
 from ..models import SELECTED, SELECTED_KINDS, Evaluator, ScoreSet, SelectionTrace
+from .inputs import get_reference_set
 
 ITEMS_A_PAGE = 20
 
@@ -122,13 +122,8 @@ def list_sets(project: Project) -> list[SetRow]:
 
 def get_set(project: Project, name: str) -> SetRow:
     """Return a set. Raises `NotThere` with the names of all sets."""
-    row = ReferenceSet.objects.filter(project=project, name=name).first()
-    if row is None and name != ORIGINAL:
-        there = ", ".join(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
-        text = _("There is no reference set “%(name)s” in %(project)s. There are: %(known)s.")
-        raise NotThere(text % {"name": name, "project": project.slug, "known": there or ORIGINAL})
-    (found,) = _rows(project, [row or ReferenceSet(project=project, name=name)])
-    return found
+    (row,) = _rows(project, [get_reference_set(project, name)])
+    return row
 
 
 def _rows(project: Project, sets: list[ReferenceSet]) -> list[SetRow]:

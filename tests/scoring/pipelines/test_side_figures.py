@@ -56,22 +56,22 @@ TABLES = [
     ("metrics/by_ratings.py", "The accuracies of pairs", "metrics.by_ratings.extra_figures", RATED),
     ("metrics/by_ratings.py", "The coefficients divided by the noise ceiling", "metrics.by_ratings.corrected", RATED),
     ("side_figures.py", "The note of the table", "metrics.by_ratings._note", RATED),
-    ("references/rows.py", "The differences between reference sets", "references.rows._differences", SETS),
+    ("references/compute.py", "The differences between reference sets", "references.compute._differences", SETS),
     ("metrics/ranked.py", "The tests between evaluators", "metrics.ranked._tell_apart", RANKED),
     ("metrics/ranked.py", "The pairwise accuracy of systems", "metrics.ranked.system_pairwise_accuracy", RANKED),
     ("side_figures.py", "The note of the table", "metrics.ranked._note", RANKED),
     ("metrics/dialogues.py", "The calibrated correlations of systems", "metrics.dialogues._with_calibrated",
      DIALOGUES),
-    ("pairs/verdicts.py", "The tests between evaluators", "pairs.verdicts._tell_apart", PAIRS),
-    ("pairs/verdicts.py", "What one person reaches against the others", "pairs.verdicts.one_against_others",
+    ("pairs/compute.py", "The tests between evaluators", "pairs.compute._tell_apart", PAIRS),
+    ("pairs/compute.py", "What one person reaches against the others", "pairs.compute.one_against_others",
      PAIRS),
-    ("pairs/verdicts.py", "The chance level", "pairs.verdicts.chance_level", PAIRS),
-    ("pairs/verdicts.py", "The difference to length", "pairs.verdicts._less", PAIRS),
-    ("side_figures.py", "The note of the table", "pairs.verdicts._note", PAIRS),
-    ("agreement/raters.py", "The calibrated means of systems", "agreement.raters.calibrate_raters", DETAIL),
-    ("agreement/raters.py", "The components of variance", "agreement.raters.variance_components", DETAIL),
-    ("agreement/raters.py", "How often each value was given", "agreement.raters.prevalence", DETAIL),
-    ("agreement/raters.py", "The reports of raters", "agreement.raters.rater_reports", DETAIL),
+    ("pairs/compute.py", "The chance level", "pairs.compute.chance_level", PAIRS),
+    ("pairs/compute.py", "The difference to length", "pairs.compute._less", PAIRS),
+    ("side_figures.py", "The note of the table", "pairs.compute._note", PAIRS),
+    ("agreement/compute.py", "The calibrated means of systems", "agreement.compute.calibrate_raters", DETAIL),
+    ("agreement/compute.py", "The components of variance", "agreement.compute.variance_components", DETAIL),
+    ("agreement/compute.py", "How often each value was given", "agreement.compute.prevalence", DETAIL),
+    ("agreement/compute.py", "The reports of raters", "agreement.compute.rater_reports", DETAIL),
     ("scoring/services/leaderboards.py", "Which scores are outdated",
      "scoring.services.leaderboards.with_staleness", RATED),
 ]  # fmt: skip
@@ -249,7 +249,7 @@ def test_campaign_quality_appears_without_the_figure(cast, client, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    "target", ["annotation.views.campaign_quality._plots", "evalapp.stats.agreement.raters.rater_reports"]
+    "target", ["annotation.views.campaign_quality._plots", "evalapp.stats.agreement.compute.rater_reports"]
 )
 def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, lenient_figures, target):
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
