@@ -1,9 +1,9 @@
 """Side figures: optional figures of a table, a page or an export, which can be shown without them.
 
-Wrap the computation in `side_figure("The noise ceiling")` and set a default before. The code that returns the table
-opens `collect_failures()` around the whole computation and shows `failure_sentence` with the result: a figure that
-fails is then logged with its traceback, and the rest is complete. Without a collector the error is raised, so that
-programs that call the library see it.
+Compute one by `side_value("The noise ceiling", compute, default)`, or inside `with side_figure("...")`. The code that
+returns the table opens `collect_failures()` around the whole computation and shows `failure_sentence` with the result:
+a figure that fails is then logged with its traceback, and the rest is complete. Without a collector the error is
+raised, so that programs that call the library see it.
 
 `is_strict` raises in any case. The tests set it (`tests/conftest.py`); a test that injects a failure clears it."""
 
@@ -13,9 +13,12 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
+
+T, D = TypeVar("T"), TypeVar("D")
 
 logger = logging.getLogger("evalapp.side_figures")
 #: Raise even if failures are collected.
@@ -60,11 +63,16 @@ def note_failures(names: Iterable[str]) -> None:
         failed.extend(name for name in names if name not in failed)
 
 
+def side_value(name: str, compute: Callable[[], T], otherwise: D) -> T | D:
+    """Return a side figure, `otherwise` if it fails."""
+    with side_figure(name):
+        return compute()
+    return otherwise
+
+
 def side_note(compute: Callable[[], str]) -> str:
     """Return the note of a table, "" if it fails."""
-    with side_figure(_("The note of the table")):
-        return compute()
-    return ""
+    return side_value(_("The note of the table"), compute, "")
 
 
 def failures_so_far() -> list[str]:

@@ -19,11 +19,18 @@ from ..selectors.score_sets import list_combinations
 from ..selectors.training import list_files, read_card
 
 
+class TranslatedField(serializers.CharField):
+    """A text of the library in the language of the request."""
+
+    def to_representation(self, value: str) -> str:
+        return _(value)
+
+
 class OptionSerializer(serializers.Serializer):
     name = serializers.CharField()
     type = serializers.ChoiceField(choices=["bool", "int", "float", "str"])
     default = serializers.JSONField(allow_null=True)
-    help = serializers.CharField()
+    help = TranslatedField()
     choices = serializers.ListField(child=serializers.CharField())
     advanced = serializers.BooleanField()
 
@@ -33,7 +40,7 @@ class CatalogueEntrySerializer(serializers.Serializer):
 
     name = serializers.CharField()
     kind = serializers.CharField(help_text=gettext_lazy("sentinel, baseline or trained"))
-    summary = serializers.CharField()
+    summary = TranslatedField()
     needs = serializers.ListField(child=serializers.CharField())
     level = serializers.CharField()
     scale = serializers.ListField(child=serializers.FloatField(allow_null=True))
@@ -45,8 +52,12 @@ class CatalogueEntrySerializer(serializers.Serializer):
     )
     train_needs = serializers.ListField(child=serializers.CharField())
     train_options = OptionSerializer(many=True)
-    profile_defaults = serializers.DictField(child=serializers.DictField())
+    profile_defaults = serializers.SerializerMethodField()
     citation = serializers.CharField()
+
+    @extend_schema_field(serializers.DictField(child=serializers.DictField()))
+    def get_profile_defaults(self, entry: Any) -> dict[str, Any]:
+        return {name: entry.train_defaults(name) for name in entry.profiles} if entry.learns else {}
 
 
 class CatalogueSerializer(OnePageSerializer):

@@ -18,11 +18,12 @@ from evalapp.common.forms import read_number
 from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import Score, ScoreSet
-from ..selectors.catalogue import entries, entry_as_dict
+from ..selectors.catalogue import entries
 from ..selectors.inputs import count_outputs
 from ..selectors.score_sets import current_sets, list_states
 from ..services.scores import delete_scores
 from .serializers import (
+    CatalogueEntrySerializer,
     CatalogueSerializer,
     EvaluatorsSerializer,
     ScoreSerializer,
@@ -34,7 +35,7 @@ class Catalogue(APIView):
     @extend_schema(operation_id="evaluators_catalogue", responses=CatalogueSerializer)
     def get(self, request: Request) -> Response:
         """The catalogue of evaluators with their options and requirements."""
-        return one_page([entry_as_dict(entry) for entry in entries()])
+        return one_page(CatalogueEntrySerializer(entries(), many=True).data)
 
 
 class EvaluatorList(APIView):

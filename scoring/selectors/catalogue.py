@@ -72,34 +72,3 @@ def check_models(options: Iterable[Option], values: Mapping[str, Any], *, field:
         faults.append(Fault(text, field=f"{field if option.name == 'encoder' else 'options.'}{option.name}"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
-
-
-def entry_as_dict(entry: Entry) -> dict[str, Any]:
-    """Return an entry of the catalogue as JSON."""
-    return {
-        "name": entry.name,
-        "kind": entry.kind,
-        "summary": _(entry.summary),
-        "needs": list(entry.needs),
-        "level": entry.level,
-        "scale": list(entry.scale),
-        "profiles": list(entry.profiles),
-        "options": [_option_as_dict(option) for option in entry.options],
-        "learns": entry.learns,
-        "aspect": entry.aspect,
-        "train_needs": list(entry.train_needs),
-        "train_options": [_option_as_dict(option) for option in entry.train_options],
-        "profile_defaults": {name: entry.train_defaults(name) for name in entry.profiles} if entry.learns else {},
-        "citation": entry.citation,
-    }
-
-
-def _option_as_dict(option: Any) -> dict[str, Any]:
-    return {
-        "name": option.name,
-        "type": option.type,
-        "default": option.default,
-        "help": _(option.help),
-        "choices": list(option.choices),
-        "advanced": option.advanced,
-    }

@@ -20,9 +20,10 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
+from scoring.boards.agreement.columns import format_cells, list_used_columns
 from scoring.boards.agreement.query import AgreementQuery
-from scoring.boards.agreement.rater_columns import format_cells, list_used_columns
 from scoring.boards.choices import JUDGED, RATINGS
+from scoring.boards.render.page import place_rows
 from scoring.forms.agreement import FilterForm, PowerForm
 from scoring.forms.boards import AgreementForm
 
@@ -167,25 +168,14 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
     lines = []
     for row in table["rows"]:
         by_name = {found["name"]: found for found in row["coefficients"]}
-        first = row["coefficients"][0]
         lines.append(
             {
                 **row,
-                "first": first,
-                "drawn": {
-                    "x": _position(first["value"]),
-                    "x_low": _position(first["low"]),
-                    "x_high": _position(first["high"]),
-                },
-                "zero": _position(0.0),
+                "first": row["coefficients"][0],
                 "others": [by_name.get(head["name"], {"value": None, "name": head["name"]}) for head in heads],
                 "judged_name": _(JUDGED[row["judged"]]),
                 "source_name": table.get("campaigns", {}).get(row["source"], row["source"]),
                 "link": urlencode(replace(query, aspect=row["aspect"], judged=row["judged"]).non_default_params),
             }
         )
-    return {"lines": lines, "heads": heads, "whole_table": table}
-
-
-def _position(value: float | None) -> float | None:
-    return None if value is None else round(4 + 192 * (max(value, -1.0) + 1) / 2, 1)
+    return {"lines": place_rows(lines, (-1.0, 1.0), "first"), "heads": heads, "whole_table": table}

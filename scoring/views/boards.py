@@ -19,7 +19,7 @@ from scoring.boards.choices import COEFFICIENTS, MOST_SETS
 from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
-from scoring.boards.render.json import FORMATS
+from scoring.boards.render.files import FORMATS
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import BoardForm
 from scoring.forms.games import GamesForm

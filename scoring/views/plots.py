@@ -20,7 +20,6 @@ from scoring.boards.base import Query
 from scoring.boards.choices import PEOPLE
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
-from scoring.boards.render.plot import draw_board
 from scoring.plots import drawing as plots
 
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
@@ -50,7 +49,9 @@ def board_svg(request: HttpRequest, project: Project, kind: str, ending: str = "
         key = ["games", answer.leaderboard.stamp if answer.leaderboard else "", query]
 
     def draw() -> plots.Plot:
-        return draw_board(_get_table(project, query, request.user), query, project.name, _get_theme(request, ending))
+        table, theme = _get_table(project, query, request.user), _get_theme(request, ending)
+        plot: plots.Plot = get_board(kind).get_renderer("draw")(table, query, project.name, theme)
+        return plot
 
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
 

@@ -15,7 +15,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
-from evalapp.side_figures import side_figure
+from evalapp.side_figures import side_value
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
@@ -59,14 +59,12 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
         if not answer.is_current:
             under_way.append(answer)
     people = panels[0]["table"]
-    best: Any = []
-    with side_figure("The best steps"):
-        best = best_steps({panel["name"]: panel["lines"] for panel in panels})
+    shown = {panel["name"]: panel["lines"] for panel in panels}
     tail = {name: given[name] for name in ("aspect", "ratings", "filter", "references") if given.get(name)}
     context = {
         "project": project,
         "panels": panels,
-        "best": best,
+        "best": side_value("The best steps", lambda: best_steps(shown), []),
         "answer": under_way[0] if under_way else None,
         "aspects": list_aspects(project, rated=True),
         "aspect": people["aspect"] if people else given.get("aspect", ""),

@@ -6,7 +6,7 @@ import csv
 import io
 
 from evalapp.markup import escape_latex
-from scoring.boards.render.csv import as_csv
+from scoring.boards.render.files import as_csv
 from scoring.boards.render.latex import as_latex
 from scoring.boards.render.page import place
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import FAILED, side_figure
+from evalapp.side_figures import FAILED, side_value
 from evalapp.stats.agreement.calibration import calibrate_raters
 from evalapp.stats.agreement.coefficients import AgreementTable, agreement_table
 from evalapp.stats.agreement.components import variance_components
@@ -102,17 +102,10 @@ def detail_table(
     first = columns.first_judgements()
     compared, n_without = normalise_judgements(first, method)
     result = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
-    calibration, why_not, components = None, FAILED, None
-    with side_figure("The calibrated means of systems"):
-        calibration, why_not = _calibration(first)
-    with side_figure("The components of variance"):
-        components = _components(first)
-    shares: list[Table] = []
-    with side_figure("How often each value was given"):
-        shares = prevalence(first)
-    reports: list[Table] = []
-    with side_figure("The reports of raters"):
-        reports = _raters(columns, controls)
+    calibration, why_not = side_value("The calibrated means of systems", lambda: _calibration(first), (None, FAILED))
+    components = side_value("The components of variance", lambda: _components(first), None)
+    shares = side_value("How often each value was given", lambda: prevalence(first), list[Table]())
+    reports = side_value("The reports of raters", lambda: _raters(columns, controls), list[Table]())
     return {
         "kind": "agreement",
         "aspect": aspect,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.side_figures import FAILED, side_figure, side_note, side_value
 from evalapp.stats.core.coding import BoolArray
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.core.estimate import Estimate
@@ -93,9 +93,7 @@ def evaluators_table(
     used, aside = find_common_outputs(people, scored, settings, outside)
     compared = people if used.all() else people.only(used)
     report = progress or (lambda done, total: None)
-    ceiling = Estimate.undefined(FAILED)
-    with side_figure("The noise ceiling"):
-        ceiling = _ceiling(compared, settings)
+    ceiling = side_value("The noise ceiling", lambda: _ceiling(compared, settings), Estimate.undefined(FAILED))
     tested = _test_evaluators(people, compared, scored, settings, used, aside)
     report(len(scored), 2 * len(scored))
     rows, last = _correlate_all(people, compared, scored, settings, outside, used, aside, tested, ceiling, report)
@@ -147,13 +145,12 @@ def _test_evaluators(
         return NOTHING
     columns = [one.column(people, settings["level"])[used] for one in scored]
     columns = [np.full(len(column), np.nan) if k in aside else column for k, column in enumerate(columns)]
-    tested: AllPairs | str = FAILED
-    with side_figure("The tests between evaluators"):
-        tested = tell_apart(
-            columns, [one.evaluator for one in scored], compared.mean, compared.item, compared.system, settings,
-            cluster=compared.cluster,
-        )  # fmt: skip
-    return tested
+    names, units = [one.evaluator for one in scored], (compared.mean, compared.item, compared.system)
+    return side_value(
+        "The tests between evaluators",
+        lambda: tell_apart(columns, names, *units, settings, cluster=compared.cluster),
+        FAILED,
+    )
 
 
 def _correlate_all(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.side_figures import FAILED, side_note, side_value
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, snap
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.core.estimate import Estimate
@@ -176,10 +176,10 @@ def _compute_rows(
     columns = [_by_system(one, compared, used, systems.codes) for one in scored]
     names = [one.evaluator for one in scored]
     common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
-    tested: Any = FAILED
-    with side_figure("The tests between evaluators"):
-        n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
-        tested = _tell_apart(columns, names, systems, settings, int(n))
+    n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
+    tested: Any = side_value(
+        "The tests between evaluators", lambda: _tell_apart(columns, names, systems, settings, int(n)), FAILED
+    )
     letters = by_place(tested, names)
     rows = []
     for place, (one, column) in enumerate(zip(scored, columns, strict=True)):
@@ -241,9 +241,11 @@ def _row(
     scores = {int(code): float(value) for code, value in zip(systems.codes, column, strict=True)}
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
     both = np.isfinite(column)
-    pa = Estimate.undefined(FAILED)
-    with side_figure("The pairwise accuracy of systems"):
-        pa = system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both])
+    pa = side_value(
+        "The pairwise accuracy of systems",
+        lambda: system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both]),
+        Estimate.undefined(FAILED),
+    )
     wider = f"; {WIDER}" if one.has_own and used.sum() < len(compared) else ""
     missing = 0 if one.has_own else int((used & ~np.isfinite(one.metric)).sum())
     return {

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import FAILED, side_figure, side_note
+from evalapp.side_figures import FAILED, side_figure, side_note, side_value
 from evalapp.stats.agreement.judged import resolve_raters
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
@@ -153,9 +153,7 @@ def pairs_table(
     decided = verdicts = Estimate.undefined(FAILED)
     with side_figure("What one person reaches against the others"):
         decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
-    lot = None
-    with side_figure("The chance level"):
-        lot = chance_level(pairs.sign) if len(pairs) else None
+    lot = side_value("The chance level", lambda: chance_level(pairs.sign) if len(pairs) else None, None)
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
     parts = [f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"]
@@ -194,9 +192,9 @@ def _compute_rows(
     shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
     baseline = 1.0 - baseline if shorter and baseline is not None else baseline
     names = [one.evaluator for one in scored]
-    tested: AllPairs | str = FAILED
-    with side_figure("The tests between evaluators"):
-        tested = _tell_apart(right, names, pairs.cluster, settings, draws.seed)
+    tested = side_value(
+        "The tests between evaluators", lambda: _tell_apart(right, names, pairs.cluster, settings, draws.seed), FAILED
+    )
     letters = by_place(tested, names)
     rows = []
     for place, (one, margin, column) in enumerate(zip(scored, differences, right, strict=True)):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import side_figure, side_note
+from evalapp.side_figures import side_note, side_value
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.meta_evaluation import (
@@ -135,16 +135,17 @@ def _compute_row(
             "signature": sets[name].signature,
             "note": sets[name].note if level == "system" and not sets[name].has_own else "",
         }
-    differences: list[Table] = []
-    with side_figure("The differences between reference sets"):
-        differences = _differences(columns, usable, compared, correlation, draws)
     first = sets[next(iter(sets))]
     own = [one.column(people, level) for one in sets.values() if level == "system" and one.has_own]
     row = {
         "evaluator": first.evaluator,
         "name": first.name,
         "cells": cells,
-        "differences": differences,
+        "differences": side_value(
+            "The differences between reference sets",
+            lambda: _differences(columns, usable, compared, correlation, draws),
+            list[Table](),
+        ),
         "n": int((usable & np.isfinite(compared.mean)).sum()),
     }
     return row, any(usable.sum() < np.isfinite(column).sum() for column in own)

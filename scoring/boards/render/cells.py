@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
-from evalapp.side_figures import side_figure
+from evalapp.side_figures import side_value
 from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
@@ -126,15 +126,13 @@ def write_lines(table: Table) -> Iterator[str]:
 
 def build_context(table: Table | None, query: Any) -> dict[str, Any]:
     """Return what the template needs besides the table."""
-    board, remarks = get_board(query.kind), list[str]()
-    with side_figure("The remarks on figures"):
-        remarks = list_remarks(table) if table else []
+    board = get_board(query.kind)
     return {
         "title": _(board.get_renderer("TITLE")),
         "lead": _(board.get_renderer("LEAD")),
         "columns": list_columns(table) if table else [],
         "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
-        "remarks": remarks,
+        "remarks": side_value("The remarks on figures", lambda: list_remarks(table) if table else [], []),
     }
 
 

@@ -56,7 +56,7 @@ def place_rows(
     low, high = span
 
     def at(value: float | None) -> float | None:
-        return None if value is None else round(4 + 192 * (value - low) / ((high - low) or 1.0), 1)
+        return None if value is None else round(4 + 192 * (max(value, low) - low) / ((high - low) or 1.0), 1)
 
     result = []
     number = 0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from evalapp.markup import escape_latex
-from evalapp.side_figures import side_figure
+from evalapp.side_figures import side_value
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS
@@ -180,19 +181,14 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
     """Return what the template needs besides the table."""
     rows = table["rows"] if table else []
     drawn = place_rows(rows, span_values(rows, table["scale"])) if table else []
-    lines: list[list[str]] = [[] for _ in rows]
-    with side_figure("The lines that join systems"):
-        lines = joined([row["label"] for row in rows], table.get("groups", []) if table else [])
+    labels, groups = [row["label"] for row in rows], table.get("groups", []) if table else []
+    lines = side_value("The lines that join systems", lambda: joined(labels, groups), [[] for _ in rows])
     for row, parts in zip(drawn, lines, strict=True):
-        row |= {"joined": parts, "bar": []}
-        with side_figure("The bars of wins, ties and losses"):
-            row["bar"] = _bar(row["shares"])
-    agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
-    with side_figure("How far the order is that of people"):
-        agreement = _agreement_shown(table)
-    effects: list[str] = []
-    with side_figure("What the model adjusted for"):
-        effects = describe_effects(table) if table else []
+        row["joined"] = parts
+        row["bar"] = side_value("The bars of wins, ties and losses", partial(_bar, row["shares"]), [])
+    no_agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
+    agreement = side_value("How far the order is that of people", lambda: _agreement_shown(table), no_agreement)
+    effects = side_value("What the model adjusted for", lambda: describe_effects(table) if table else [], [])
     method = table["method"] if table else ""
     return {
         "rows": drawn,

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from evalapp.common import commands
-from scoring.selectors.catalogue import entries, entry_as_dict
+from scoring.api.serializers import CatalogueEntrySerializer
+from scoring.selectors.catalogue import entries
 
 
 class Command(commands.Command):
     help = "List the evaluators that can be applied or trained: name, kind, needs, profiles, options."
 
     def work(self, **options: Any) -> dict[str, Any]:
-        return {"evaluators": [entry_as_dict(entry) for entry in entries()]}
+        return {"evaluators": CatalogueEntrySerializer(entries(), many=True).data}
 
     def show(self, result: dict[str, Any]) -> None:
         for entry in result["evaluators"]:

@@ -377,13 +377,13 @@ def test_training_data_figures_may_fail(few_draws, scored, monkeypatch, lenient_
 
 
 def names_in_source() -> set[tuple[str, str]]:
-    """(file, name) of every `side_figure(...)` in the product; interpolated values become {}."""
+    """(file, name) of every `side_figure(...)` and `side_value(...)` in the product; interpolated values become {}."""
     found = set()
     for room in ("evalapp", "annotation", "retrieval", "scoring"):
         for path in (ROOT / room).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
-            for node in ast.walk(ast.parse(text)) if "side_figure(" in text else ():
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "side_figure":
+            for node in ast.walk(ast.parse(text)) if "side_figure(" in text or "side_value(" in text else ():
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("side_figure", "side_value"):
                     argument = node.args[0]
                     parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
                     name = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in parts)

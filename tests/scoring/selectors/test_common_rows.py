@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from annotation.models import Item, Rating
 from scoring.boards.metrics.query import EvaluatorsQuery
-from scoring.boards.render.csv import as_csv
+from scoring.boards.render.files import as_csv
 from scoring.boards.render.latex import as_latex
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Score, ScoreSet

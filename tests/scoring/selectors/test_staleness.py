@@ -17,7 +17,7 @@ from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.matrix.query import MatrixQuery
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.references.query import EnhancedQuery
-from scoring.boards.render.csv import as_csv
+from scoring.boards.render.files import as_csv
 from scoring.boards.render.latex import as_latex
 from scoring.boards.slices.query import SlicesQuery
 from scoring.boards.systems.query import SystemsQuery

@@ -1,13 +1,26 @@
-"""Render boards as JSON, and the formats of files."""
+"""Render boards as files: CSV, JSON and LaTeX."""
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from scoring.boards.render.csv import as_csv
+from evalapp.markup import guard_formula
+from scoring.boards.registry import get_board
 from scoring.boards.render.latex import as_latex
+
+
+def as_csv(table: Mapping[str, Any]) -> str:
+    """Return the table as CSV with full precision; undefined figures are empty."""
+    head, rows = get_board(table["kind"]).get_renderer("list_cells")(table)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows([guard_formula(value) for value in row] for row in rows)
+    return buffer.getvalue()
 
 
 def as_json(table: Mapping[str, Any]) -> str:
