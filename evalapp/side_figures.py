@@ -18,7 +18,8 @@ from typing import TypeVar
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 
-T, D = TypeVar("T"), TypeVar("D")
+T = TypeVar("T")
+D = TypeVar("D")
 
 logger = logging.getLogger("evalapp.side_figures")
 #: Raise even if failures are collected.
