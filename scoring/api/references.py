@@ -53,8 +53,8 @@ class MergeSerializer(StrictSerializer):
 
 class SizeSerializer(serializers.Serializer):
     name = serializers.CharField()
-    references = serializers.IntegerField()
-    items = serializers.IntegerField()
+    references = serializers.IntegerField(source="n_references")
+    items = serializers.IntegerField(source="n_items")
 
 
 class SetComparisonSerializer(serializers.Serializer):
@@ -128,7 +128,7 @@ class ReferenceSetComparison(APIView):
     def get(self, request: Request, slug: str, name: str, other: str) -> Response:
         """Sizes of two sets and their overlap."""
         project = get_project(user=request.user, slug=slug, need="read")
-        return Response(compare_sets(project, name, other).as_dict())
+        return Response(SetComparisonSerializer(compare_sets(project, name, other)).data)
 
 
 class TraceList(APIView):

@@ -183,4 +183,4 @@ class SnapshotComparison(APIView):
         project = get_project(user=request.user, slug=slug, need="read")
         first, second = get_snapshot(project, name), get_snapshot(project, other)
         coefficient = request.query_params.get("coefficient", "pearson")
-        return Response(compare_tables(first.table, second.table, coefficient).as_dict())
+        return Response(ChangesSerializer(compare_tables(first.table, second.table, coefficient)).data)

@@ -71,7 +71,7 @@ def list_faults(document: Any) -> Iterator[Fault]:
         yield whole
         return
     faults = (find_table_fault(entry, place) for place, entry in enumerate(document["tables"]))
-    yield from (found for found in faults if found is not None)
+    yield from (fault for fault in faults if fault is not None)
 
 
 def find_document_fault(document: Any) -> Fault | None:

@@ -141,6 +141,6 @@ class AgreementForm(forms.Form):
             "ratings": [(name, _(label)) for name, label in RATINGS.items()] if rated else [],
             "filter": [("", _("all")), *((row.name, without % {"name": row.name}) for row in filters)],
         }
-        for name, found in choices.items():
-            if len(found) > 1:
-                self.fields[name] = make_select(found, _(LABELS.get(name, "Aspect")))
+        for name, values in choices.items():
+            if len(values) > 1:
+                self.fields[name] = make_select(values, _(LABELS.get(name, "Aspect")))

@@ -222,14 +222,6 @@ class Comparison:
         union = self.shared + self.only_first + self.only_second
         return self.shared / union if union else None
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "first": {"name": self.first.name, "references": self.first.n_references, "items": self.first.n_items},
-            "second": {"name": self.second.name, "references": self.second.n_references, "items": self.second.n_items},
-            "items_both": self.items_both, "shared": self.shared, "only_first": self.only_first,
-            "only_second": self.only_second, "overlap": self.overlap,
-        }  # fmt: skip
-
 
 def compare_sets(project: Project, first: str, second: str) -> Comparison:
     """Compare two sets in the database; texts must be identical."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from django.db.models.fields.json import KT
 from django.utils.translation import gettext as _
@@ -80,15 +80,13 @@ class Change:
             return False
         return not self.first["low"] <= self.second["value"] <= self.first["high"]
 
-    def as_dict(self) -> dict[str, Any]:
-        parts = ("value", "low", "high", "n", "note")
-        return {
-            "name": self.name,
-            "first": {part: self.first[part] for part in parts} if self.first else None,
-            "second": {part: self.second[part] for part in parts} if self.second else None,
-            "rank_first": self.rank_first, "rank_second": self.rank_second,
-            "difference": self.difference, "outside": self.outside,
-        }  # fmt: skip
+
+class Differing(NamedTuple):
+    """A setting or a count that differs."""
+
+    name: str
+    first: Any
+    second: Any
 
 
 @dataclass(frozen=True)
@@ -98,17 +96,8 @@ class Changes:
     kind: str
     coefficient: str
     rows: list[Change]
-    settings: list[tuple[str, Any, Any]] = field(default_factory=list)
-    counts: list[tuple[str, Any, Any]] = field(default_factory=list)
-
-    def as_dict(self) -> dict[str, Any]:
-        def listed(found: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
-            return [{"name": name, "first": one, "second": two} for name, one, two in found]
-
-        return {
-            "kind": self.kind, "coefficient": self.coefficient, "settings": listed(self.settings),
-            "counts": listed(self.counts), "rows": [row.as_dict() for row in self.rows],
-        }  # fmt: skip
+    settings: list[Differing]
+    counts: list[Differing]
 
 
 def compare_tables(first: Mapping[str, Any], second: Mapping[str, Any], coefficient: str = "pearson") -> Changes:
@@ -151,21 +140,21 @@ def _change(name: str, before: dict[str, Any] | None, after: dict[str, Any] | No
     )
 
 
-def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+def _settings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Differing]:
     """Return the parts in which the signatures differ."""
     one, two = (dict(_parts(table["signature"])) for table in (first, second))
-    return [(name, one.get(name), two.get(name)) for name in {**one, **two} if one.get(name) != two.get(name)]
+    return [Differing(name, one.get(name), two.get(name)) for name in {**one, **two} if one.get(name) != two.get(name)]
 
 
 def _parts(signature: str) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in (part.partition(":") for part in signature.split("|"))]
 
 
-def _counts(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[tuple[str, Any, Any]]:
+def _counts(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Differing]:
     """Return counts of the tables and their methods that differ."""
     one, two = ({**{name: table.get(name) for name in COUNTS}, **table.get("totals", {})} for table in (first, second))
     names = [*one, *(name for name in two if name not in one)]
-    return [(_label(name), one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
+    return [Differing(_label(name), one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)]
 
 
 def _label(name: str) -> str:

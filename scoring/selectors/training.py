@@ -68,7 +68,7 @@ def find_training_data(project: Project) -> dict[str, bool]:
         "contexts": Item.objects.filter(project=project).exclude(context=[]),
         "steps": outputs.filter(step__isnull=False),
     }
-    asked = {f"has_{name}": Exists(found) for name, found in rows.items()}
+    asked = {f"has_{name}": Exists(some) for name, some in rows.items()}
     answer = Project.objects.filter(pk=project.pk).annotate(**asked).values(*asked).get()
     facts = {name: bool(answer[f"has_{name}"]) for name in rows}
     facts["judgements"] = facts["ratings"] or facts["comparisons"]

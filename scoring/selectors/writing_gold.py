@@ -120,7 +120,7 @@ def _means(ratings: Any) -> dict[int, dict[int, float]]:
 
 
 def _with_growth(
-    sets: list[GrownSet], human: dict[int, dict[int, float]], texts: dict[int, str], found: GoldGrowth
+    sets: list[GrownSet], human: dict[int, dict[int, float]], texts: dict[int, str], result: GoldGrowth
 ) -> list[tuple[GrownSet, list[tuple[int, float]]]]:
     """Return each set with its (round, reliability) from the first defined round, with one call of the metric."""
     import numpy as np
@@ -128,8 +128,8 @@ def _with_growth(
     from scoring.ml.base import Query
     from scoring.ml.evaluators.ream.gold import ItemGold
 
-    metric = _load(found)
-    found.signature = str(metric.signature)
+    metric = _load(result)
+    result.signature = str(metric.signature)
     used = [row for row in sets if row.item in human and (row.start or row.added)]
     queries = [
         Query(tuple(texts[pk] for pk in human[row.item]), (*row.start, *(text for _, text in row.added)))
@@ -150,21 +150,24 @@ def _with_growth(
     return grown
 
 
-def _load(found: GoldGrowth) -> PairEvaluator:
+def _load(result: GoldGrowth) -> PairEvaluator:
     """Load the metric, or bleu-star (with the reason) if it cannot be loaded or does not compare pairs."""
     from scoring.ml import load
     from scoring.ml.base import PairEvaluator
     from scoring.ml.errors import ScoringError
 
     try:
-        metric = load(found.metric)
+        metric = load(result.metric)
     except ScoringError as error:
-        found.why = _("because %(metric)s could not be loaded (%(error)s)") % {"metric": found.metric, "error": error}
+        result.why = _("because %(metric)s could not be loaded (%(error)s)") % {
+            "metric": result.metric,
+            "error": error,
+        }
     else:
         if isinstance(metric, PairEvaluator):
             return metric
-        found.why = _("because %(metric)s does not compare a text with one reference") % {"metric": found.metric}
-    found.metric = METRIC
+        result.why = _("because %(metric)s does not compare a text with one reference") % {"metric": result.metric}
+    result.metric = METRIC
     plain = load(METRIC)
     assert isinstance(plain, PairEvaluator)
     return plain

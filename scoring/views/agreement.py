@@ -163,11 +163,11 @@ SHORT = {"fleiss": "Fleiss", "icc_a1": "ICC(A,1)", "percent": gettext_noop("perc
 
 def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
     """Return the rows of all aspects, with alpha on an axis from -1 to 1 that is 200 wide."""
-    names = {found["name"] for row in table["rows"] for found in row["coefficients"]}
+    names = {coefficient["name"] for row in table["rows"] for coefficient in row["coefficients"]}
     heads = [{"name": name, "short": _(label)} for name, label in SHORT.items() if name in names]
     lines = []
     for row in table["rows"]:
-        by_name = {found["name"]: found for found in row["coefficients"]}
+        by_name = {coefficient["name"]: coefficient for coefficient in row["coefficients"]}
         lines.append(
             {
                 **row,

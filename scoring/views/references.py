@@ -46,12 +46,12 @@ def reference_set_list(request: HttpRequest, project: Project) -> HttpResponse:
 def reference_set(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     row = get_set(project, name)
     key = request.GET.get("item", "").strip()
-    found, items = item_page(row.set, cursor=request.GET.get("cursor", ""), key=key)
+    shown, items = item_page(row.set, cursor=request.GET.get("cursor", ""), key=key)
     context = {
         "project": project,
         "row": row,
         "key": key,
-        "page": found,
+        "page": shown,
         "items": items,
         "others": [other for other in list_reference_sets(project) if other != name],
         "may_write": can(user=request.user, project=project, need="write"),
@@ -65,8 +65,8 @@ def reference_set_file(request: HttpRequest, project: Project, name: str) -> Str
     row = get_set(project, name)
 
     def lines() -> Iterator[str]:
-        for found in reference_rows(row.set):
-            yield json.dumps(found, ensure_ascii=False) + "\n"
+        for reference in reference_rows(row.set):
+            yield json.dumps(reference, ensure_ascii=False) + "\n"
 
     response = StreamingHttpResponse(lines(), content_type="application/x-ndjson; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{project.slug}-{name}-references.jsonl"'

@@ -87,7 +87,7 @@ def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:
         return {"reason": error.detail}
     if answer.table is None or not answer.is_current or answer.leaderboard is None:
         return {"reason": _("they are being computed; reload this page in a moment")}
-    now = {found["evaluator"]: found["letters"] for found in answer.table["rows"]}
+    now = {entry["evaluator"]: entry["letters"] for entry in answer.table["rows"]}
     rows = [
         (one["evaluator"], one["letters"], now.get(one["evaluator"])) for one in row.table["rows"] if one["letters"]
     ]

@@ -22,9 +22,9 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     about = ("aspect", "judged", "source", "scale", *COUNTS)
     figures = ("name", "value", "low", "high", "n", "note")
     rows = [
-        [*(line.get(name, "") for name in about), *(found[name] for name in figures), table["signature"]]
+        [*(line.get(name, "") for name in about), *(figure[name] for name in figures), table["signature"]]
         for line in _lines(table)
-        for found in line["coefficients"]
+        for figure in line["coefficients"]
     ]
     return [*about, "coefficient", *figures[1:], "signature"], rows
 
@@ -32,12 +32,12 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 def write_latex(table: Mapping[str, Any]) -> list[str]:
     """Return a LaTeX table with a column for each coefficient."""
     lines = _lines(table)
-    names = [(found["name"], found["label"]) for found in lines[0]["coefficients"]] if lines else []
+    names = [(one["name"], one["label"]) for one in lines[0]["coefficients"]] if lines else []
     for line in lines:
         names += [(f["name"], f["label"]) for f in line["coefficients"] if f["name"] not in {name for name, _ in names}]
     rows = []
     for line in lines:
-        by_name = {found["name"]: found for found in line["coefficients"]}
+        by_name = {one["name"]: one for one in line["coefficients"]}
         what = escape_latex(f"{line['aspect']}, {line['source'] or JUDGED[line['judged']].lower()}")
         cells = [figure({**by_name[name], "note": ""}, 3) if name in by_name else "--" for name, _ in names]
         rows.append([what, *cells, str(line["n_units"]), str(line["n_raters"])])
@@ -55,29 +55,29 @@ def _lines(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [{**whole, "source": table["campaign"], "coefficients": table["rows"]}]
 
 
-def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield an overview of all aspects, or coefficients, answers and raters of an aspect."""
-    of = f" in {found['campaign']}" if found["campaign"] else ""
-    yield f"Agreement in {found['project']}{of}" + (f": {found['aspect']}" if found["aspect"] else "")
-    if found.get("filter"):
-        yield filter_line(found["filter"])
-    if found["n_simulated"]:
+    of = f" in {table['campaign']}" if table["campaign"] else ""
+    yield f"Agreement in {table['project']}{of}" + (f": {table['aspect']}" if table["aspect"] else "")
+    if table.get("filter"):
+        yield filter_line(table["filter"])
+    if table["n_simulated"]:
         yield "Figures include simulated judgements."
-    if found["ratings"] != "raw":
-        yield f"Ratings: {RATINGS[found['ratings']]}"
-    if found["note"]:
-        yield found["note"]
-    if sentence := failure_sentence(found.get("failed", ())):
+    if table["ratings"] != "raw":
+        yield f"Ratings: {RATINGS[table['ratings']]}"
+    if table["note"]:
+        yield table["note"]
+    if sentence := failure_sentence(table.get("failed", ())):
         yield sentence
-    if found["rows"]:
-        yield from _detail_lines(found) if found["aspect"] else _overview_lines(found)
-    yield found["signature"]
+    if table["rows"]:
+        yield from _detail_lines(table) if table["aspect"] else _overview_lines(table)
+    yield table["signature"]
 
 
-def _overview_lines(found: Mapping[str, Any]) -> list[str]:
-    names = list({f["name"]: f["label"] for row in found["rows"] for f in row["coefficients"]})
+def _overview_lines(table: Mapping[str, Any]) -> list[str]:
+    names = list({f["name"]: f["label"] for row in table["rows"] for f in row["coefficients"]})
     lines = []
-    for row in found["rows"]:
+    for row in table["rows"]:
         by_name = {f["name"]: f for f in row["coefficients"]}
         what = [row["aspect"], row["source"] or JUDGED[row["judged"]].lower()]
         figures = [interval(by_name[name]) if name in by_name else "-" for name in names]
@@ -88,13 +88,13 @@ def _overview_lines(found: Mapping[str, Any]) -> list[str]:
     return as_lines(head, lines, left=(0, 1, len(head) - 1))
 
 
-def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{found['n_judgements']:,} judgements of {found['n_units']:,} units by {found['n_raters']:,} raters"
-    rows = [[row["label"], interval(row), str(row["n"]), row["note"]] for row in found["rows"]]
+def _detail_lines(table: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{table['n_judgements']:,} judgements of {table['n_units']:,} units by {table['n_raters']:,} raters"
+    rows = [[row["label"], interval(row), str(row["n"]), row["note"]] for row in table["rows"]]
     yield from as_lines(["coefficient", "value", "n", ""], rows, left=(0, 3))
-    yield "answers: " + ", ".join(f"{row['value']}: {100 * row['share']:.0f} %" for row in found["prevalence"])
-    yield from found["notes"]
-    raters = found.get("raters", [])
+    yield "answers: " + ", ".join(f"{row['value']}: {100 * row['share']:.0f} %" for row in table["prevalence"])
+    yield from table["notes"]
+    raters = table.get("raters", [])
     if raters:
         head = ["rater", "judged", *(column.label.lower() for column in list_used_columns(raters)), "reason to review"]
         lines = [
@@ -112,9 +112,9 @@ def _detail_lines(found: Mapping[str, Any]) -> Iterator[str]:
 def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return every coefficient by row and label, for a comparison of two tables."""
     return [
-        (f"{_name_line(row)}{found['label']}", found)
+        (f"{_name_line(row)}{figure['label']}", figure)
         for row in table["rows"]
-        for found in row.get("coefficients", [row])
+        for figure in row.get("coefficients", [row])
     ]
 
 

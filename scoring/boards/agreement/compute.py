@@ -179,13 +179,15 @@ def _agreement(columns: RaterJudgements, scale: Scale, resamples: int, pairs: in
     )
 
 
-def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMethod, n_without: int = 0) -> list[Table]:
+def _coefficients(
+    result: AgreementTable, names: Iterable[str], method: RatingMethod, n_without: int = 0
+) -> list[Table]:
     """Return the coefficients for the kind of judgement, as `name`, `label` and an estimate. `n_without` ratings have
     no value by `method`, which is then the reason if no pair of ratings is left."""
-    scale = f" ({found.scale})"
+    scale = f" ({result.scale})"
     reason = NO_PAIR_LEFT[method] if n_without else ""
-    none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in found.coefficients}
-    estimates = {**found.coefficients, **none} if method in Z_METHODS else found.coefficients
+    none = {name: _NO_ANSWERS for name in _OF_ANSWERS if name in result.coefficients}
+    estimates = {**result.coefficients, **none} if method in Z_METHODS else result.coefficients
     if reason:
         estimates = {
             name: Estimate.undefined(reason, one.n) if one.note == NO_PAIR else one for name, one in estimates.items()
@@ -197,7 +199,7 @@ def _coefficients(found: AgreementTable, names: Iterable[str], method: RatingMet
     ]
 
 
-def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod) -> list[Table]:
+def _pairs(agreement: AgreementTable, raters: tuple[str, ...], method: RatingMethod) -> list[Table]:
     return [
         {
             "a": raters[pair.rater_a],
@@ -207,7 +209,7 @@ def _pairs(found: AgreementTable, raters: tuple[str, ...], method: RatingMethod)
             "alpha": pair.alpha.as_dict(),
             "percent": (_NO_ANSWERS if method in Z_METHODS else pair.percent).as_dict(),
         }
-        for pair in found.pairs
+        for pair in agreement.pairs
     ]
 
 

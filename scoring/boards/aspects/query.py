@@ -51,7 +51,10 @@ class AspectsQuery(Query):
     def describe_source(self, data: Data, table: Mapping[str, Any], names: Callable[[Any], str]) -> dict[str, Any]:
         queries = [self.for_aspect(one["aspect"]) for one in table["aspects"]]
         tables = {
-            one.aspect: {"params": one.params, "sets": [names(found) for found in one.select_sets(data, one.aspect)]}
+            one.aspect: {
+                "params": one.params,
+                "sets": [*map(names, one.select_sets(data, one.aspect))],
+            }
             for one in queries
         }
         return {"tables": tables}

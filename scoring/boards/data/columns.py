@@ -305,7 +305,7 @@ def build_comparisons(
     """Build columns of comparisons of two outputs, or (`turing`) of an output with a reference, without those of
     dropped raters. Side a was shown first: rows that were `swapped` are reversed."""
     items, groups, raters = Labels(), Labels(), Labels()
-    found, n_filtered = [], 0
+    kept, n_filtered = [], 0
     for item, group, first, second, verdict, simulated, rater, chance, swapped in rows:
         if is_dropped(rater):
             n_filtered += 1
@@ -317,8 +317,8 @@ def build_comparisons(
         if second is not None:
             b, output_b, longer = units.code(*second[:2]), second[2], first[3] - second[3]
         where = items.code(item), groups.code(group), a, b, raters.code(rater), first[2], output_b
-        found.append((*where, verdict, simulated, longer, np.nan if chance is None else chance))
-    *codes, verdicts, flags, by, chances = zip(*found, strict=True) if found else ((),) * 11
+        kept.append((*where, verdict, simulated, longer, np.nan if chance is None else chance))
+    *codes, verdicts, flags, by, chances = zip(*kept, strict=True) if kept else ((),) * 11
     item_, group_, a_, b_, rater_, first_, second_ = (np.array(column, dtype=np.int64) for column in codes)
     # The additional code keeps -1, a reference, at -1.
     new = np.append(units.sort(), -1)

@@ -185,7 +185,7 @@ class FolderData:
         for name in self.entry["sets"]:
             row = self.folder.get_score_set(name)
             by_evaluator.setdefault((row["evaluator"], row["aspect"]), {})[row["references"]] = name
-        return list(self.entry["references"]), [found for _, found in sorted(by_evaluator.items())]
+        return list(self.entry["references"]), [sets for _, sets in sorted(by_evaluator.items())]
 
     def describe_references(self, names: Sequence[str]) -> Table:
         return {}

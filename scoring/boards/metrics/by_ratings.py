@@ -170,16 +170,16 @@ def _correlate_all(
     letters = by_place(tested, [one.evaluator for one in scored])
     everywhere = find_common_outputs(people, scored, settings, np.ones_like(outside))[0]
     whole_people = people if everywhere.all() else people.only(everywhere)
-    rows, found = [], None
+    rows, correlations = [], None
     for place, one in enumerate(scored):
         column = one.column(people, settings["level"])
-        found, note = _correlate(one, people, compared, used, settings)
+        correlations, note = _correlate(one, people, compared, used, settings)
         whole = None
         if not outside.all():
             with side_figure("The correlations over all outputs, training data included"):
                 whole = _correlate(one, people, whole_people, everywhere, settings)[0]
         note = " ".join(part for part in (note, aside.get(place, "")) if part)
-        row = {**_row(one, found, note, whole), **no_figures(settings, FAILED)}
+        row = {**_row(one, correlations, note, whole), **no_figures(settings, FAILED)}
         row["n_missing"] = int((~np.isfinite(column[outside])).sum())
         with side_figure("The accuracies of pairs"):
             row |= extra_figures(
@@ -192,7 +192,7 @@ def _correlate_all(
                 row["corrected"] = corrected(row[coefficient], ceiling)
         rows.append(row)
         report(len(scored) + place + 1, 2 * len(scored))
-    return rows, found
+    return rows, correlations
 
 
 def _ceiling(people: People, settings: Settings) -> Estimate:
@@ -215,7 +215,7 @@ def tested_part(test: Mapping[str, Any]) -> str:
 def nothing_left(n: int, learned: Mapping[str, int], *, what: str = "rated output", of: str = "rated outputs") -> str:
     """Return a note that every `what` is in the training data of an evaluator, with the number for each evaluator (of
     `n` `of`), and advice."""
-    most = sorted(learned.items(), key=lambda found: (-found[1], found[0]))
+    most = sorted(learned.items(), key=lambda counted: (-counted[1], counted[0]))
     named = ", ".join(f"{name} {count:,}" for name, count in most[:MOST_NAMED])
     named += f" and {len(most) - MOST_NAMED:,} more" if len(most) > MOST_NAMED else ""
     return (
@@ -295,23 +295,23 @@ def describe_evaluator(one: Scored) -> Table:
     return {**describe_scored(one), "scored_at": one.scored_at, "n_in_training": one.n_in_training}
 
 
-def _row(one: Scored, found: Correlations, note: str, whole: Correlations | None) -> Table:
+def _row(one: Scored, correlations: Correlations, note: str, whole: Correlations | None) -> Table:
     return {
         **describe_evaluator(one),
-        **{name: found[name].as_dict() for name in COEFFICIENTS},
-        "n": found.n_pairs,
-        "n_missing": found.n_missing_metric,
-        "n_items": found.n_items,
-        "n_systems": found.n_systems,
-        "undefined_groups": found.undefined_groups,
+        **{name: correlations[name].as_dict() for name in COEFFICIENTS},
+        "n": correlations.n_pairs,
+        "n_missing": correlations.n_missing_metric,
+        "n_items": correlations.n_items,
+        "n_systems": correlations.n_systems,
+        "undefined_groups": correlations.undefined_groups,
         "whole": None if whole is None else _whole(whole),
         "note": note,
     }
 
 
-def _whole(found: Correlations) -> Table:
-    figures: Table = {name: found[name].as_dict() for name in COEFFICIENTS}
-    return {**figures, "n": found.n_pairs}
+def _whole(correlations: Correlations) -> Table:
+    figures: Table = {name: correlations[name].as_dict() for name in COEFFICIENTS}
+    return {**figures, "n": correlations.n_pairs}
 
 
 def unapplied_row(name: str, reason: str, settings: Settings) -> Table:

@@ -72,17 +72,17 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a console table of coefficients, then the tests and the noise ceiling."""
-    yield f"Evaluators of {found['project']}: {found['aspect']}, {found['level']} level, systems {found['systems']}"
-    if found["people"] != "ratings":
-        name = PEOPLE[found["people"]]
-        yield f"Human scores of {found['n_systems']} systems: {name}, {found['n_ratings']:,} judgements"
-    if found["note"]:
-        yield found["note"]
-    yield from counting_lines(found)
-    yield from _excluded_lines(found)
-    extra = list_extra(found)
+    yield f"Evaluators of {table['project']}: {table['aspect']}, {table['level']} level, systems {table['systems']}"
+    if table["people"] != "ratings":
+        name = PEOPLE[table["people"]]
+        yield f"Human scores of {table['n_systems']} systems: {name}, {table['n_ratings']:,} judgements"
+    if table["note"]:
+        yield table["note"]
+    yield from counting_lines(table)
+    yield from _excluded_lines(table)
+    extra = list_extra(table)
     rows = [
         [
             row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),
@@ -91,31 +91,31 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
             str(row["n"]),
             row["pearson"]["note"] or row["note"],
         ]
-        for row in found["rows"]
+        for row in table["rows"]
     ]
     head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
     yield from as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))
-    yield from test_lines(found)
-    if found.get("population"):
-        yield f"Intervals generalise to {found['population']}. {found.get('coverage', '')}".rstrip()
-    if found["ceiling"]["value"] is not None:
-        yield f"Noise ceiling of {found['coefficient']}: {interval(found['ceiling'])}."
-    yield found["signature"]
+    yield from test_lines(table)
+    if table.get("population"):
+        yield f"Intervals generalise to {table['population']}. {table.get('coverage', '')}".rstrip()
+    if table["ceiling"]["value"] is not None:
+        yield f"Noise ceiling of {table['coefficient']}: {interval(table['ceiling'])}."
+    yield table["signature"]
 
 
-def _excluded_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def _excluded_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on outputs in training data; against ratings also figures that include them."""
-    if not found["n_excluded"]:
+    if not table["n_excluded"]:
         return
-    rated = found["people"] == "ratings"
+    rated = table["people"] == "ratings"
     yield (
-        f"Compared on {found['n_outputs']:,} outputs; {found['n_excluded']:,} are left out: an evaluator was "
+        f"Compared on {table['n_outputs']:,} outputs; {table['n_excluded']:,} are left out: an evaluator was "
         f"trained on their groups.{' On all outputs:' if rated else ''}"
     )
     if rated:
         whole = [
             [row["evaluator"], *(interval(row["whole"][name]) for name in COEFFICIENTS), str(row["whole"]["n"])]
-            for row in found["rows"]
+            for row in table["rows"]
             if row["whole"]
         ]
         yield from as_lines(["evaluator", *COEFFICIENTS, "n"], whole)

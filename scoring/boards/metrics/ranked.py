@@ -50,14 +50,14 @@ NO_CEILING = "not defined for rankings from comparisons"
 
 class Compared:
     """The compared outputs of a subset of systems, sorted by item and system; `output` identifies an output in the
-    source, `found` are the comparisons."""
+    source, `comparisons` are those of its outputs."""
 
-    def __init__(self, found: Comparisons, *, subset: str, turing: bool) -> None:
-        if found.output_a is None or found.output_b is None:
+    def __init__(self, comparisons: Comparisons, *, subset: str, turing: bool) -> None:
+        if comparisons.output_a is None or comparisons.output_b is None:
             raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
-        self.counted = without_repeats(int(found.repeat.sum()))
-        kept = compared_within(found, subset, turing=turing)
-        self.found, self.turing = kept, turing
+        self.counted = without_repeats(int(comparisons.repeat.sum()))
+        kept = compared_within(comparisons, subset, turing=turing)
+        self.comparisons, self.turing = kept, turing
         self.units: Units = kept.units
         sides = [(kept.output_a, kept.system_a)] if turing else [
             (kept.output_a, kept.system_a), (kept.output_b, kept.system_b)
@@ -76,10 +76,10 @@ class Compared:
     def outside(self, rows: BoolArray) -> Comparisons:
         """Return the comparisons whose outputs are all in `rows`."""
         known = self.output[rows]
-        kept = np.isin(_column(self.found.output_a), known)
+        kept = np.isin(_column(self.comparisons.output_a), known)
         if not self.turing:
-            kept &= np.isin(_column(self.found.output_b), known)
-        return self.found.only(kept)
+            kept &= np.isin(_column(self.comparisons.output_b), known)
+        return self.comparisons.only(kept)
 
 
 def _column(column: IntArray | None) -> IntArray:
@@ -118,7 +118,7 @@ def evaluators_by_ranking(
     references, coefficient, test, evaluators. Intervals are those of `correlate_with_ranking`, for systems as a sample
     (for pairwise accuracy a bootstrap over systems); tests exchange standardised scores of systems.
     """
-    kept = compared.found if outside.all() else compared.outside(outside)
+    kept = compared.comparisons if outside.all() else compared.outside(outside)
     ranking = rank_systems(kept, {**settings, "method": settings["people"]})
     systems = _Systems.of(ranking)
     # A comparison is dropped with both outputs, so an output outside training data may be left in none.

@@ -178,12 +178,12 @@ def untested(test: str, usable: Mapping[str, FloatArray]) -> str:
     return "there are fewer than two evaluators to compare" if len(usable) < 2 else ""
 
 
-def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHANGED) -> Table:
+def described(tested: AllPairs | str, names: Sequence[str], *, changed: str = CHANGED) -> Table:
     """Return the tests as a table with these names of evaluators. `changed` is the note on PERM-SYSTEMS, which replaced
     another test."""
-    if isinstance(found, str):
-        return {"note": found, "signature": "test:none", "names": [], "p": [], "p_holm": []}
-    plain = found.as_dict()
+    if isinstance(tested, str):
+        return {"note": tested, "signature": "test:none", "names": [], "p": [], "p_holm": []}
+    plain = tested.as_dict()
     kept = (
         "p",
         "p_holm",
@@ -201,16 +201,16 @@ def described(found: AllPairs | str, names: Sequence[str], *, changed: str = CHA
         "smallest_p",
     )
     own = dict(zip(unique_names(names), names, strict=True))
-    changed = changed if found.test == "perm-systems" else ""
-    return {name: plain[name] for name in kept} | {"names": [own[name] for name in found.names], "changed": changed}
+    changed = changed if tested.test == "perm-systems" else ""
+    return {name: plain[name] for name in kept} | {"names": [own[name] for name in tested.names], "changed": changed}
 
 
-def by_place(found: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[str, int]]:
+def by_place(tested: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[str, int]]:
     """Return letters and cluster of every tested evaluator by position."""
-    if isinstance(found, str):
+    if isinstance(tested, str):
         return {}
     places = {name: place for place, name in enumerate(unique_names(names))}
-    rows = zip(found.names, found.letters, found.rank, strict=True)
+    rows = zip(tested.names, tested.letters, tested.rank, strict=True)
     return {places[name]: (letters, rank) for name, letters, rank in rows if letters}
 
 

@@ -102,9 +102,9 @@ class EvaluatorsTable(BoardTable):
     def check_rows(self) -> EvaluatorsTable:
         """Check that every row has the same figures."""
         figures = [{name for name in EXTRA if name in row.model_fields_set} for row in self.rows]
-        for place, found in enumerate(figures):
-            if found != figures[0]:
-                name = sorted(found ^ figures[0])[0]
+        for place, present in enumerate(figures):
+            if present != figures[0]:
+                name = sorted(present ^ figures[0])[0]
                 raise fault("must be in all rows or in none", f".rows[{place}].{name}")
         check_square(self.test)
         return self

@@ -43,35 +43,35 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a console table with intervals."""
     yield (
-        f"Evaluators of {found['project']} on {found['n_pairs']:,} compared pairs ({found['n_decided']:,} decided, "
-        f"{found['n_tied']:,} tied): {found['aspect']}, systems {found['systems']}"
+        f"Evaluators of {table['project']} on {table['n_pairs']:,} compared pairs ({table['n_decided']:,} decided, "
+        f"{table['n_tied']:,} tied): {table['aspect']}, systems {table['systems']}"
     )
-    yield from counting_lines(found)
-    if found["n_excluded"]:
-        yield f"{found['n_excluded']:,} comparisons are left out: an evaluator was trained on their groups."
-    shown = [(row, row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else "")) for row in found["rows"]]
+    yield from counting_lines(table)
+    if table["n_excluded"]:
+        yield f"{table['n_excluded']:,} comparisons are left out: an evaluator was trained on their groups."
+    shown = [(row, row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else "")) for row in table["rows"]]
     lines = [
         [name, *("" if cell is None else interval(cell) for cell in row["cells"]), row["letters"], str(row["n"])]
         for row, name in shown
     ]
-    if found["ceiling"][0]["value"] is not None:
-        own = ["" if cell is None else interval(cell) for cell in found["ceiling"]]
-        lines.append(["one rater against the others", *own, "", str(found["ceiling"][0]["n"])])
-    head = ["evaluator", *list_names(found), "letters", "n"]
+    if table["ceiling"][0]["value"] is not None:
+        own = ["" if cell is None else interval(cell) for cell in table["ceiling"]]
+        lines.append(["one rater against the others", *own, "", str(table["ceiling"][0]["n"])])
+    head = ["evaluator", *list_names(table), "letters", "n"]
     yield from as_lines(head, lines, left=(0, len(head) - 2))
-    yield from test_lines(found)
-    if found.get("shorter"):
+    yield from test_lines(table)
+    if table.get("shorter"):
         yield "Raters prefer the shorter text here, so the baseline is the shorter text."
-    if found["by_lot"] is not None:
-        yield f"Chance level: 0.500 on decided pairs, {found['by_lot']:.3f} on all pairs."
-    if found["n_split"]:
-        yield f"Pairs without a most frequent verdict, which are not counted: {found['n_split']:,}."
-    if found["note"]:
-        yield found["note"]
-    yield found["signature"]
+    if table["by_lot"] is not None:
+        yield f"Chance level: 0.500 on decided pairs, {table['by_lot']:.3f} on all pairs."
+    if table["n_split"]:
+        yield f"Pairs without a most frequent verdict, which are not counted: {table['n_split']:,}."
+    if table["note"]:
+        yield table["note"]
+    yield table["signature"]
 
 
 # ---- the page and its plot ------------------------------------------------------------------------------------

@@ -103,28 +103,28 @@ class _Pairs:
         }
 
 
-def _sides(found: Comparisons) -> tuple[IntArray, IntArray]:
-    if found.output_a is None or found.output_b is None:
+def _sides(comparisons: Comparisons) -> tuple[IntArray, IntArray]:
+    if comparisons.output_a is None or comparisons.output_b is None:
         raise ValueError("comparisons without numbers of their outputs cannot be matched with scores")
-    return found.output_a, found.output_b
+    return comparisons.output_a, comparisons.output_b
 
 
-def _first_judgements(found: Comparisons) -> Comparisons:
+def _first_judgements(comparisons: Comparisons) -> Comparisons:
     """Return the first verdict of each person on two outputs, without undecided ones and comparisons of an output with
     itself."""
-    usable = (found.verdict != "cannot_decide") & (found.output_a != found.output_b)
-    found = found.only(usable)
-    if not len(found) or not found.raters:
-        return found
-    _, places = resolve_raters(found.raters)
-    person = persons(found.rater, found.raters)
-    place = np.array([places[name] for name in found.raters], dtype=np.int64)[found.rater]
-    low, high = np.sort(np.stack(_sides(found)), axis=0)
+    usable = (comparisons.verdict != "cannot_decide") & (comparisons.output_a != comparisons.output_b)
+    comparisons = comparisons.only(usable)
+    if not len(comparisons) or not comparisons.raters:
+        return comparisons
+    _, places = resolve_raters(comparisons.raters)
+    person = persons(comparisons.rater, comparisons.raters)
+    place = np.array([places[name] for name in comparisons.raters], dtype=np.int64)[comparisons.rater]
+    low, high = np.sort(np.stack(_sides(comparisons)), axis=0)
     order = np.lexsort((place, person, high, low))
     keys = np.stack([low, high, person], axis=1)[order]
-    again = np.zeros(len(found), dtype=np.bool_)
+    again = np.zeros(len(comparisons), dtype=np.bool_)
     again[order[1:]] = (keys[1:] == keys[:-1]).all(axis=1)
-    return found.only(~again) if again.any() else found
+    return comparisons.only(~again) if again.any() else comparisons
 
 
 def pairs_table(
@@ -146,7 +146,7 @@ def pairs_table(
     (permutation, bootstrap or none), evaluators. Intervals are 95 %, from resamples of groups of items. Pairs without a
     most frequent verdict count only in `n_split`.
     """
-    kept = compared.found if outside.all() else compared.outside(outside)
+    kept = compared.comparisons if outside.all() else compared.outside(outside)
     pairs = _Pairs.of(compared, kept)
     draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
     rows, test, shorter = _compute_rows(scored, settings, pairs, draws)
@@ -175,7 +175,7 @@ def pairs_table(
         "by_lot": lot,
         "signature": "|".join(parts),
         **pairs.count(),
-        "n_excluded": len(compared.found) - len(kept),
+        "n_excluded": len(compared.comparisons) - len(kept),
         "counted": compared.counted,
         "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
         "rows": sorted(rows, key=lambda row: order_evaluators(row, row["cells"][0])),

@@ -56,19 +56,19 @@ def _pair(cell: Mapping[str, Any], starred: bool) -> str:
     return "$" + " / ".join(f"{value:.3f}" for value in values) + ("^{*}" if starred else "") + "$"
 
 
-def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a console table by evaluator and set, with differences from the first set."""
-    yield f"Evaluators of {found['project']} by reference set: {found['aspect']}, {found['level']} level"
-    if found["n_simulated"]:
+    yield f"Evaluators of {table['project']} by reference set: {table['aspect']}, {table['level']} level"
+    if table["n_simulated"]:
         yield "Figures include simulated ratings."
-    yield from chosen_line(found)
-    yield from found.get("counted", [])
-    yield from stale_lines(found)
-    yield from excluded_line(found)
-    sizes = {row["name"]: row["per_item"] for row in found["sets"]}
+    yield from chosen_line(table)
+    yield from table.get("counted", [])
+    yield from stale_lines(table)
+    yield from excluded_line(table)
+    sizes = {row["name"]: row["per_item"] for row in table["sets"]}
     lines = []
-    for row in found["rows"]:
-        to_first = {d["a"]: d for d in row["differences"] if d["b"] == found["baseline"]}
+    for row in table["rows"]:
+        to_first = {d["a"]: d for d in row["differences"] if d["b"] == table["baseline"]}
         for name, cell in row["cells"].items():
             size, shown = sizes.get(name), to_first.get(name)
             tested = ["", "", "", ""]
@@ -77,11 +77,11 @@ def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
             figures = [*(interval(cell[c]) for c in ("pearson", "kendall")), str(cell["n"])]
             lines.append([row["evaluator"], name, "-" if size is None else f"{size:.1f}", *figures, *tested])
     head = ["evaluator", "references", "per item", "pearson", "kendall", "n"]
-    head += [f"minus {found['baseline']}", "p", "p Holm", "p Williams"]
+    head += [f"minus {table['baseline']}", "p", "p Holm", "p Williams"]
     yield from as_lines(head, lines, left=(0, 1))
-    if found["note"]:
-        yield found["note"]
-    yield found["signature"]
+    if table["note"]:
+        yield table["note"]
+    yield table["signature"]
 
 
 def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:

@@ -40,22 +40,22 @@ def plain(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def stale_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def stale_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield lines on missing figures and outdated scores, with advice."""
-    if sentence := failure_sentence(found.get("failed", ())):
+    if sentence := failure_sentence(table.get("failed", ())):
         yield sentence
     named: dict[str, list[str]] = {}
-    for row in found.get("stale", []):
+    for row in table.get("stale", []):
         named.setdefault(row["reason"], []).append(row["evaluator"])
     for reason, evaluators in sorted(named.items()):
         yield f"Out of date: {', '.join(dict.fromkeys(evaluators))}: {reason}."
-    if any(not row.get("final") for row in found.get("stale", [])):
-        yield f"Score again (only changed outputs are scored): manage.py score EVALUATOR --project {found['project']}"
+    if any(not row.get("final") for row in table.get("stale", [])):
+        yield f"Score again (only changed outputs are scored): manage.py score EVALUATOR --project {table['project']}"
 
 
-def excluded_line(found: Mapping[str, Any]) -> Iterator[str]:
+def excluded_line(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a line on judged outputs in training data, which the table leaves out."""
-    if n := found.get("n_excluded", 0):
+    if n := table.get("n_excluded", 0):
         yield f"{n:,} rated outputs are left out: an evaluator in this table was trained on their groups."
 
 

@@ -35,9 +35,9 @@ def mark_remarks(rows: Sequence[Mapping[str, Any]], name: str, parts: Sequence[s
     row is an estimate."""
     notes: dict[str, list[str]] = {}
     for row in rows:
-        for found in [row[part] for part in parts] if parts else [row]:
-            if is_marked(found) and row[name] not in notes.setdefault(found["note"], []):
-                notes[found["note"]].append(row[name])
+        for estimate in [row[part] for part in parts] if parts else [row]:
+            if is_marked(estimate) and row[name] not in notes.setdefault(estimate["note"], []):
+                notes[estimate["note"]].append(row[name])
     return [f"% $\\dagger$ {note}: {', '.join(names)}" for note, names in notes.items()]
 
 

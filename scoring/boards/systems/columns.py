@@ -94,41 +94,41 @@ def _won(shares: Mapping[str, float], dash: str) -> str:
     return " / ".join(f"{100 * part:.0f}" for part in parts)
 
 
-def write_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a console table with a row for each system, then remarks and the signature."""
-    by = found["by"] or f"human judgements, {found['aspect']}"
-    yield f"Systems of {found['project']} by {by} ({found['method']})"
-    if found.get("campaign"):
-        yield f"Only judgements of the campaign {found['campaign']}."
-    if found.get("filter"):
-        yield filter_line(found["filter"])
-    if found["n_simulated"]:
+    by = table["by"] or f"human judgements, {table['aspect']}"
+    yield f"Systems of {table['project']} by {by} ({table['method']})"
+    if table.get("campaign"):
+        yield f"Only judgements of the campaign {table['campaign']}."
+    if table.get("filter"):
+        yield filter_line(table["filter"])
+    if table["n_simulated"]:
         yield "Figures include simulated judgements."
-    yield from stale_lines(found)
-    if seen := (found.get("evaluator") or {}).get("n_in_training"):
-        what = "verdicts" if found["method"] in MODELS else "scores"
+    yield from stale_lines(table)
+    if seen := (table.get("evaluator") or {}).get("n_in_training"):
+        what = "verdicts" if table["method"] in MODELS else "scores"
         yield f"{seen:,} {what} are on items in the training data of {by}."
-    if connected := (found["extras"].get("connectivity") or {}).get("note"):
+    if connected := (table["extras"].get("connectivity") or {}).get("note"):
         yield f"Note: {connected}."
-    if found["rows"]:
-        yield from _row_lines(found)
-    for group in found["groups"]:
+    if table["rows"]:
+        yield from _row_lines(table)
+    for group in table["groups"]:
         yield f"Not significantly different: {', '.join(group)}"
-    yield from [*found.get("counted", []), *describe_effects(found), *found.get("findings", [])]
-    for row in found["extras"].get("people", []):
+    yield from [*table.get("counted", []), *describe_effects(table), *table.get("findings", [])]
+    for row in table["extras"].get("people", []):
         yield _agreement_line(row)
-    if found["note"]:
-        yield found["note"]
-    yield found["signature"]
-    if found["method"] == "glicko2" and found["by"]:
-        yield found["evaluator"]["signature"]
+    if table["note"]:
+        yield table["note"]
+    yield table["signature"]
+    if table["method"] == "glicko2" and table["by"]:
+        yield table["evaluator"]["signature"]
 
 
-def _row_lines(found: Mapping[str, Any]) -> list[str]:
-    model = found["method"] in MODELS
-    compared = any("win" in row["shares"] for row in found["rows"])
-    judged = compared or not found["by"]
-    spread = any(row.get("sd") is not None for row in found["rows"])
+def _row_lines(table: Mapping[str, Any]) -> list[str]:
+    model = table["method"] in MODELS
+    compared = any("win" in row["shares"] for row in table["rows"])
+    judged = compared or not table["by"]
+    spread = any(row.get("sd") is not None for row in table["rows"])
     rows = [
         [
             place(row).replace("–", "-"),
@@ -141,10 +141,10 @@ def _row_lines(found: Mapping[str, Any]) -> list[str]:
             *([_won(row["shares"], "-")] if compared else []),
             row["note"],
         ]
-        for row in found["rows"]
+        for row in table["rows"]
     ]
     head = ["rank", "system", "kind", "rating" if model else "value", *(["sd"] if spread else []), "outputs"]
-    head += [("verdicts" if found["by"] else "games") if compared else "judgements"] if judged else []
+    head += [("verdicts" if table["by"] else "games") if compared else "judgements"] if judged else []
     head += [*(["win / tie / loss %"] if compared else []), ""]
     return as_lines(head, rows, left=(0, 1, 2, len(head) - 1))
 
@@ -237,13 +237,13 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
     """Return the parts of a bar, 120 wide, of wins, ties, both bad and losses."""
     if "win" not in shares:
         return []
-    found, at = [], 0.0
+    parts, at = [], 0.0
     for name in ("win", "tie", "both_bad", "loss"):
         wide = 120 * shares.get(name, 0.0)
         if wide:
-            found.append({"name": name, "x": round(at, 1), "width": round(wide, 1), "share": shares[name]})
+            parts.append({"name": name, "x": round(at, 1), "width": round(wide, 1), "share": shares[name]})
         at += wide
-    return found
+    return parts
 
 
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:

@@ -63,7 +63,7 @@ def systems_by_ratings(
     return table
 
 
-def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: str) -> Table:
+def systems_by_comparisons(comparisons: Comparisons, settings: Settings, *, aspect: str) -> Table:
     """Return systems by comparisons of an aspect: of two outputs, or with a reference if `method` is m1.
 
     `settings`: method (win-rate, m1, or one of `COMPARISON_METHODS`), ratings, systems, covariates (some of
@@ -71,15 +71,15 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     """
     method = settings["method"]
     turing = method == "m1"
-    kept = compared_within(found, settings["systems"], turing=turing)
-    n_repeats = int(found.repeat.sum())
+    kept = compared_within(comparisons, settings["systems"], turing=turing)
+    n_repeats = int(comparisons.repeat.sum())
     ranking = rank_systems(kept, settings)
     side, simulated = kept.system_a, kept.simulated
     if not turing:
         side = np.concatenate([kept.system_a, kept.system_b])
         simulated = np.concatenate([kept.simulated] * 2)
     raters = len(np.unique(persons(kept.rater, kept.raters)))
-    table = systems_table(settings, ranking, found.units, simulated, side, aspect=aspect, raters=raters)
+    table = systems_table(settings, ranking, comparisons.units, simulated, side, aspect=aspect, raters=raters)
     table["n_simulated"] = int(kept.simulated.sum())  # one judgement, not one per side
     table["scale"] = [None, None] if method in COMPARISON_METHODS else [0.0, 1.0]
     table["counted"] = without_repeats(n_repeats)
@@ -91,14 +91,14 @@ def systems_by_comparisons(found: Comparisons, settings: Settings, *, aspect: st
     return table
 
 
-def compared_within(found: Comparisons, subset: str, *, turing: bool) -> Comparisons:
+def compared_within(comparisons: Comparisons, subset: str, *, turing: bool) -> Comparisons:
     """Return the first comparison of each pair by a person, without systems outside of the subset."""
-    found = found.only(~found.repeat) if len(found) else found
-    wanted = found.units.wanted(subset)
-    rows = wanted[found.system_a] if len(found) else np.zeros(0, dtype=bool)
-    if not turing and len(found):
-        rows = rows & wanted[found.system_b]
-    return found.only(rows)
+    comparisons = comparisons.only(~comparisons.repeat) if len(comparisons) else comparisons
+    wanted = comparisons.units.wanted(subset)
+    rows = wanted[comparisons.system_a] if len(comparisons) else np.zeros(0, dtype=bool)
+    if not turing and len(comparisons):
+        rows = rows & wanted[comparisons.system_b]
+    return comparisons.only(rows)
 
 
 def rank_systems(kept: Comparisons, settings: Settings) -> Ranking:
@@ -305,15 +305,15 @@ def systems_table(
     simulated, and the unit they are about."""
     shares = _simulated_by_unit(simulated, side, len(units.units))
     rows = []
-    for found in ranking.systems:
-        unit: Unit = units.units[int(found.system)]
-        estimate = found.estimate.as_dict()
+    for ranked in ranking.systems:
+        unit: Unit = units.units[int(ranked.system)]
+        estimate = ranked.estimate.as_dict()
         rows.append(
             {
-                "rank": found.rank if found.is_ranked else None,
-                "rank_low": found.rank_low,
-                "rank_high": found.rank_high,
-                "tier": found.tier,
+                "rank": ranked.rank if ranked.is_ranked else None,
+                "rank_low": ranked.rank_low,
+                "rank_high": ranked.rank_high,
+                "tier": ranked.tier,
                 "system": unit.name,
                 "step": unit.step,
                 "label": unit.label,
@@ -322,10 +322,10 @@ def systems_table(
                 "low": estimate["low"],
                 "high": estimate["high"],
                 "note": estimate["note"],
-                "n": found.n_outputs,
-                "n_ratings": found.n_ratings,
-                "simulated": shares[int(found.system)],
-                "shares": found.shares,
+                "n": ranked.n_outputs,
+                "n_ratings": ranked.n_ratings,
+                "simulated": shares[int(ranked.system)],
+                "shares": ranked.shares,
             }
         )
     by = settings["by"]

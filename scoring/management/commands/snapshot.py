@@ -8,6 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.common import commands
 from evalapp.common.run_commands import key_value
+from scoring.api.snapshots import ChangesSerializer
 from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.console import as_lines, interval
 from scoring.selectors.leaderboards import parse_query
@@ -63,7 +64,7 @@ class Command(commands.Command):
             second = get_leaderboard(project=project, query=query).table
         else:
             second = get_snapshot(project, names[1]).table
-        return {"action": action, "names": names, **compare_tables(first.table, second).as_dict()}
+        return {"action": action, "names": names, **ChangesSerializer(compare_tables(first.table, second)).data}
 
     def show(self, result: dict[str, Any]) -> None:
         if result["action"] == "list":

@@ -56,7 +56,7 @@ def test_table_has_the_figures_of_its_parts(people):
     metrics = [scored(compared, "good", 1, 0.6), scored(compared, "poor", 2, 0.0)]
     everything = np.ones(len(compared), dtype=bool)
     table = evaluators_by_ranking(compared, metrics, {**SETTINGS, "people": people}, aspect="q", outside=everything)
-    kept = compared.found
+    kept = compared.comparisons
     ranking = (
         rank_by_m1(kept.item, kept.system_a, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster))
         if people == "m1"
@@ -90,7 +90,7 @@ def test_training_outputs_of_any_evaluator_count_for_none():
     table = evaluators_by_ranking(
         compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=outside
     )  # fmt: skip
-    kept = compared.found.only(compared.found.item >= 6)
+    kept = compared.comparisons.only(compared.comparisons.item >= 6)
     ranking = rank_by_comparisons(
         PairwiseComparisons(kept.system_a, kept.system_b, kept.verdict, item=kept.item),
         bootstrap=Bootstrap(cluster=kept.cluster),
@@ -137,12 +137,12 @@ def test_few_systems_have_a_reason_and_no_letters():
     table = evaluators_by_ranking(many, same, SETTINGS, aspect="q", outside=everything)
     assert {row["letters"] for row in table["rows"]} == {""}
     assert "one has no defined coefficient" in table["test"]["note"]
-    machines = Compared(world().found, subset="machine", turing=False)
+    machines = Compared(world().comparisons, subset="machine", turing=False)
     assert set(machines.system.tolist()) == set(range(SYSTEMS - 1))
 
 
 def test_missing_comparisons_are_reported():
-    found = world().found
+    found = world().comparisons
     empty = Compared(found.only(np.zeros(len(found), dtype=bool)), subset="all", turing=False)
     metric = Scored("m", "m", "baseline", "m", np.zeros(0))
     table = evaluators_by_ranking(empty, [metric], SETTINGS, aspect="q", outside=np.ones(0, dtype=bool))

@@ -59,7 +59,7 @@ def test_table_has_the_figures_of_its_parts():
     compared = world()
     metrics = [scored(compared, BASELINE, 0.0, 3), scored(compared, "good", 2.0), scored(compared, "fair", 0.7)]
     table = make_table(compared, metrics)
-    found = compared.found
+    found = compared.comparisons
     place = {int(output): k for k, output in enumerate(compared.output)}
     votes: dict[tuple[int, int], list[int]] = {}
     for a, b, verdict in zip(found.output_a, found.output_b, found.verdict, strict=True):
@@ -107,8 +107,8 @@ def test_table_has_the_figures_of_its_parts():
 
 def test_order_of_rows_changes_nothing():
     compared = world()
-    order = np.random.default_rng(0).permutation(len(compared.found))
-    turned = compared.found.only(order)
+    order = np.random.default_rng(0).permutation(len(compared.comparisons))
+    turned = compared.comparisons.only(order)
     flip = {"a": "b", "b": "a", "tie": "tie"}
     half = np.arange(len(order)) % 2 == 0
     swapped = replace(
@@ -127,7 +127,7 @@ def test_order_of_rows_changes_nothing():
 
 def test_repeats_are_no_second_person_and_cannot_decide_is_excluded():
     plain = world(("r1", "r2"))
-    found = plain.found
+    found = plain.comparisons
     more = found.only(np.repeat(np.arange(len(found)), 2))
     again = np.arange(len(more)) % 2 == 1
     # The same person repeats every judgement with the opposite verdict, under a repeat key.
@@ -153,7 +153,7 @@ def test_training_pairs_of_any_evaluator_count_for_none():
     compared = world()
     outside = compared.item >= 10
     table = make_table(compared, [scored(compared, "good", 2.0), scored(compared, BASELINE, 0.0, 3)], outside)
-    part = Compared(compared.found.only(compared.found.item >= 10), subset="all", turing=False)
+    part = Compared(compared.comparisons.only(compared.comparisons.item >= 10), subset="all", turing=False)
     metric = scored(compared, "good", 2.0).metric[outside]
     alone = make_table(part, [replace(scored(part, "good", 2.0), metric=metric)])
     assert table["n_pairs"] == alone["n_pairs"]
@@ -193,7 +193,7 @@ def test_missing_length_explains_the_missing_difference():
 
 def test_subsets_and_missing_scores():
     compared = world()
-    machines = Compared(compared.found, subset="machine", turing=False)
+    machines = Compared(compared.comparisons, subset="machine", turing=False)
     table = make_table(machines, [scored(machines, "good", 2.0)], systems="machine")
     assert table["n_systems"] == SYSTEMS - 1
     holes = scored(compared, "good", 2.0)
@@ -209,7 +209,9 @@ def test_all_ties_and_no_comparisons_are_reported():
     table = make_table(compared, [scored(compared, "good", 2.0)])
     assert "All pairs are tied" in table["note"]
     assert table["by_lot"] == 1.0
-    nobody = Compared(compared.found.only(np.zeros(len(compared.found), dtype=bool)), subset="all", turing=False)
+    nobody = Compared(
+        compared.comparisons.only(np.zeros(len(compared.comparisons), dtype=bool)), subset="all", turing=False
+    )
     empty = make_table(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])
     assert "No output of these systems has been compared" in empty["note"]
     assert list(find_faults(PairsTable, json.loads(json.dumps(empty)), "table")) == []
