@@ -1,7 +1,5 @@
 """Downloads of artefacts: single files, or all files as an uncompressed tar created while it is sent."""
 
-from __future__ import annotations
-
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path

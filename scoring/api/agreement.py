@@ -1,7 +1,5 @@
 """Inter-annotator agreement, named filters of raters, and statistical power, for programs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Leaderboards for programs. The schema of each answer is the board's table type (`scoring/boards/*/table.py`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from functools import cache

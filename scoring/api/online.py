@@ -1,7 +1,5 @@
 """Online scores for texts, without storing them. The worker of the queue `live` computes them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema

@@ -1,8 +1,6 @@
 """Reference sets for programs. Automatic selection is a run: `POST projects/{slug}/runs/` with
 `{"kind": "select-references", ...}`. The texts of a set are in `references/?set=NAME`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext_lazy

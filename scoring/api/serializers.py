@@ -1,7 +1,5 @@
 """Serializers of evaluators and scores."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Snapshots of leaderboards for programs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.utils.translation import gettext as _

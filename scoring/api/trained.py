@@ -1,8 +1,6 @@
 """Trained evaluators for programs: list, files, upload, deleting. Training is a run:
 `POST projects/{slug}/runs/` with `{"kind": "train", "evaluator": "..."}`, its dry check the same with kind plan."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.http import FileResponse
 from django.utils.translation import gettext as _

@@ -1,8 +1,6 @@
 """Evaluators and scores for programs. Scoring is a run: `POST projects/{slug}/runs/` with
 `{"kind": "score", "evaluator": "bleu-4"}`."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema

@@ -1,7 +1,5 @@
 """Values of the parameters of boards with their labels. Pages translate the labels where they are shown."""
 
-from __future__ import annotations
-
 from evalapp.translation import gettext_noop as _
 
 #: Reference sets compared in one table.

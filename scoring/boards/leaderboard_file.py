@@ -1,7 +1,5 @@
 """Check `leaderboard.json` before it is read: its entries, their parameters and the table of each board."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any
 

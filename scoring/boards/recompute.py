@@ -3,8 +3,6 @@
 python -m evalapp.stats.recompute FOLDER
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

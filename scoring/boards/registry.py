@@ -3,8 +3,6 @@
 Modules of a package are imported on first use, because numpy slows down the start of the web process.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module

@@ -1,8 +1,6 @@
 """Types of tables. A model checks the shape of a table from a file and is the schema of the API; `recompute` checks the
 figures."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

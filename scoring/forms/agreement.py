@@ -1,7 +1,5 @@
 """Forms of the pages of agreement: named filters of raters, and statistical power."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -1,7 +1,5 @@
 """Forms above the leaderboards: a select box for each parameter of a query that the project offers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The form of games by an evaluator, below its leaderboard of systems."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -1,7 +1,5 @@
 """Forms of reference sets: automatic selection, reliability curves, merging."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

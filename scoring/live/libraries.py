@@ -1,7 +1,5 @@
 """The libraries that neural evaluators need, loaded once in a worker."""
 
-from __future__ import annotations
-
 import threading
 from importlib import import_module
 

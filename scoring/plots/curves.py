@@ -1,7 +1,5 @@
 """Training curves as SVG, fast enough to be drawn every second."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

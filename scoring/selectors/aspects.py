@@ -1,7 +1,5 @@
 """The aspects, ways of judging and campaigns that a leaderboard can be about."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal

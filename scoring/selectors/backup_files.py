@@ -1,7 +1,5 @@
 """Artefacts to back up: those of evaluators, and uploads that wait to be imported."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sources of candidate references: a retrieval corpus, outputs of systems, or further references of the item."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Score sets, scores and stored tables for an export, with everything needed to recompute the tables. Score sets get
 names that do not depend on the database."""
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version

@@ -1,7 +1,5 @@
 """Games by evaluators that compare texts: the evaluators, checks of requests, and results of runs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

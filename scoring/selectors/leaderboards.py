@@ -1,7 +1,5 @@
 """Parse the query of a leaderboard, and compute the version of the data it depends on."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """How many judgements are needed: sample sizes from `evalapp.stats.planning`, the project's judgements as pilot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

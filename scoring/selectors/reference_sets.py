@@ -1,7 +1,5 @@
 """Read reference sets: origin, use, items with traces, and comparisons of two sets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Reliability curves computed by runs."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext_noop
 
 from evalapp.accounts.models import Project

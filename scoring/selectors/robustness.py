@@ -1,7 +1,5 @@
 """Robustness reports computed by runs, and the evaluators they are available for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from evalapp.accounts.models import Project

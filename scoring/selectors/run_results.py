@@ -1,7 +1,5 @@
 """Links from runs to their results, and whether these still exist. Does not import torch."""
 
-from __future__ import annotations
-
 from urllib.parse import urlencode
 
 from django.db.models import Q

@@ -1,7 +1,5 @@
 """Runs of a kind in a project: finished ones with their results, and those in progress."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 
 from evalapp.accounts.models import Project

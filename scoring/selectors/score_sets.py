@@ -1,7 +1,5 @@
 """Read score sets: the current ones of each evaluator, and whether they are outdated."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

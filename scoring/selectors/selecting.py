@@ -1,7 +1,5 @@
 """Reports on model selection: the checkpoint or variant that each evaluator selects."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

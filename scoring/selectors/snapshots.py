@@ -1,7 +1,5 @@
 """Reading snapshots of leaderboards, and changes between two snapshots, or since a snapshot."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Outdated scores in tables of evaluators, or of systems by an evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

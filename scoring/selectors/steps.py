@@ -1,7 +1,5 @@
 """Human and metric scores of checkpoints as curves over training steps, from tables of systems."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

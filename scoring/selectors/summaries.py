@@ -1,7 +1,5 @@
 """Summary statistics of a score set, computed by the worker when scoring ends and stored with the set."""
 
-from __future__ import annotations
-
 from array import array
 from collections import Counter
 from typing import Any

@@ -1,7 +1,5 @@
 """Pages of inter-annotator agreement: coefficients, reports of raters with named filters, calibration and power."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode

@@ -1,7 +1,5 @@
 """Pages of leaderboards, and their tables as CSV, JSON and LaTeX."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode

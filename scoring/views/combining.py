@@ -1,7 +1,5 @@
 """Combine evaluators, and recompute a combination."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

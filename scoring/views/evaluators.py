@@ -1,8 +1,6 @@
 """Pages of evaluators: the catalogue, applying an evaluator, and an evaluator with its training and scores. Training,
 files and deletion are in `trained`."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The live score of the reference editor, as JSON."""
 
-from __future__ import annotations
-
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST

@@ -1,7 +1,5 @@
 """Parts of the project overview: the first rows of the leaderboard, and two next steps."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse

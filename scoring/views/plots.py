@@ -1,7 +1,5 @@
 """Plots as separate SVG images, so that pages need no inline script or style; PDF for papers."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from typing import Any

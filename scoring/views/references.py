@@ -1,8 +1,6 @@
 """Pages of reference sets: list, one set with its traces, comparison, merging, deleting, automatic selection, and
 reliability curves, which a run computes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The page of robustness reports: scores of evaluators by kind of text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

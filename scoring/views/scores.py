@@ -1,8 +1,6 @@
 """Scores of the outputs of an item, a fragment of its page, and deleting a score set. The page of a score set is in
 `evaluators`."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.db.models import F
 from django.http import HttpRequest, HttpResponse

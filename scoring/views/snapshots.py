@@ -1,7 +1,5 @@
 """Pages of snapshots: list, saving, one snapshot, comparison, deleting."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """Start runs from the forms of pages."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

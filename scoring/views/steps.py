@@ -1,7 +1,5 @@
 """The page of checkpoints: human and metric scores by training step, and the report on model selection."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import urlencode
 

@@ -1,7 +1,5 @@
 """Gold reliability of references during a writing campaign, from ratings."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 

@@ -1,7 +1,5 @@
 """How the tables of inter-annotator agreement are rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Compute the tables of inter-annotator agreement."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any

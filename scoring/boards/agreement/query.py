@@ -1,7 +1,5 @@
 """The parameters of the tables of inter-annotator agreement."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The tables of the board of inter-annotator agreement: an overview of all aspects, or one aspect in detail."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scoring.boards.choices import JUDGED

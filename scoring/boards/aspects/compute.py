@@ -1,7 +1,5 @@
 """Compute the leaderboard by aspect from the main leaderboard of each aspect."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The parameters of the leaderboard of evaluators by aspect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

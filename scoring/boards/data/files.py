@@ -1,8 +1,6 @@
 """Read an exported folder (JSONL, CSV, TSV or Parquet) as columns to recompute tables. Rows are checked only for the
 members that are read."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import io

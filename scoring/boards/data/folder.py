@@ -1,7 +1,5 @@
 """The data of a table of an export, from the files of its folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any

@@ -1,7 +1,5 @@
 """How the table of correlations between evaluators is rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compute the correlations between evaluators."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

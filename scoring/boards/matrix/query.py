@@ -1,7 +1,5 @@
 """The parameters of the table of correlations between evaluators."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compute the leaderboard of evaluators against human ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

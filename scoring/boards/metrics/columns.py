@@ -1,7 +1,5 @@
 """How the main leaderboard of evaluators is rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

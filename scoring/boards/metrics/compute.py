@@ -1,7 +1,5 @@
 """Compute the main leaderboard of evaluators: against ratings of outputs or dialogues, or a ranking of systems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any

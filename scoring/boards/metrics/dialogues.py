@@ -1,8 +1,6 @@
 """Compute the leaderboard of evaluators at the level of dialogues: mean scores over turns against ratings of
 dialogues."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

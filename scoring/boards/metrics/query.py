@@ -1,7 +1,5 @@
 """The parameters of the main leaderboard of evaluators: how well their scores correlate with human judgements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures besides coefficients in tables of evaluators: pairwise accuracies, noise ceiling and significance tests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args

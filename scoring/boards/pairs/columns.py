@@ -1,7 +1,5 @@
 """How the leaderboard of evaluators on compared pairs is rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The parameters of the leaderboard of evaluators on compared pairs of outputs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

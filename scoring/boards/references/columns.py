@@ -1,8 +1,6 @@
 """How the leaderboard of evaluators by reference set is rendered. The LaTeX table is like Table 3 of Gao et al.
 (2021)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

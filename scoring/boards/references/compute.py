@@ -1,7 +1,5 @@
 """Compute the leaderboard of evaluators by reference set."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import combinations

@@ -4,8 +4,6 @@ The `columns` module of such a board has `TITLE`, `LEAD`, `FIGURE` and `list_nam
 itself of the functions here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Texts that several renderers share."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Render boards as files: CSV, JSON and LaTeX."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Render boards as LaTeX tables (booktabs)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

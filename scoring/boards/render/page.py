@@ -1,7 +1,5 @@
 """Positions on the small axes of pages, and p-values of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """How the leaderboard of evaluators by subset of items is rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

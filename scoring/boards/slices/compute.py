@@ -1,7 +1,5 @@
 """Compute the leaderboard of evaluators by subset of items."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

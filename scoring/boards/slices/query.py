@@ -1,7 +1,5 @@
 """The parameters of the leaderboard of evaluators by subset of items."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from evalapp.translation import gettext_noop

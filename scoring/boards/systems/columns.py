@@ -1,7 +1,5 @@
 """How the leaderboard of systems is rendered."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Compute the leaderboard of systems by scores, ratings or comparisons."""
 
-from __future__ import annotations
-
 from scoring.boards.base import Data, Progress, Table, Way
 from scoring.boards.systems.query import SystemsQuery
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_evaluator, systems_by_ratings

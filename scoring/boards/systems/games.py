@@ -1,7 +1,5 @@
 """Leaderboard of systems by simulated games from an evaluator's verdicts, and its correlation with human rankings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The parameters of the leaderboard of systems."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

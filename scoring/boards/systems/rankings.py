@@ -1,7 +1,5 @@
 """Compute the table of systems from columns: settings, counts and one row per system, best first."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
