@@ -1,6 +1,7 @@
 """Compute the leaderboard of evaluators against human ratings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from scoring.boards.metrics.people import (
     WIDER,
     People,
     Scored,
+    ScoredSets,
     chosen_part,
     describe_scored,
     joined,
@@ -70,35 +72,25 @@ def find_common_outputs(
 
 
 def evaluators_table(
-    people: People,
-    scored: Sequence[Scored],
-    settings: Settings,
-    *,
-    aspect: str,
-    outside: BoolArray,
-    learned: Mapping[str, int] | None = None,
-    unapplied: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    people: People, sets: ScoredSets, settings: Settings, *, aspect: str, progress: Progress | None = None
 ) -> Table:
     """Return settings, counts and one row per evaluator, highest Pearson correlation first.
 
-    All evaluators are compared on the outputs in `outside`, which are in no training data (at the system level: on
-    those that all have scored, see `find_common_outputs`). If there are none, `learned` counts the outputs in each
-    evaluator's training data. `unapplied` are trivial baselines without scores (name -> reason). `settings`: level,
-    grouping, systems, references, ratings, coefficient, test, evaluators. `progress` is called with steps done and
-    total; the tests are half of them.
+    All evaluators are compared on the outputs in no training data (at the system level: on those that all have scored,
+    see `find_common_outputs`). `settings`: level, grouping, systems, references, ratings, coefficient, test,
+    evaluators. `progress` is called with steps done and total; the tests are half of them.
     """
-    used, aside = find_common_outputs(people, scored, settings, outside)
-    compared = people if used.all() else people.only(used)
+    used, aside = find_common_outputs(people, sets.scored, settings, sets.outside)
+    compared, n = people if used.all() else people.only(used), len(sets.scored)
+    comparison = _Comparison(people, compared, sets, settings, used, aside)
     report = progress or (lambda done, total: None)
     ceiling = side_value("The noise ceiling", lambda: _ceiling(compared, settings), Estimate.undefined(FAILED))
-    tested = _test_evaluators(people, compared, scored, settings, used, aside)
-    report(len(scored), 2 * len(scored))
-    rows, last = _correlate_all(people, compared, scored, settings, outside, used, aside, tested, ceiling, report)
-    applied = {row["name"] for row in rows}
-    rows += [unapplied_row(name, reason, settings) for name, reason in (unapplied or {}).items() if name not in applied]
-    test = described(tested, [one.evaluator for one in scored])
-    n_outside, n_systems = int(outside.sum()), len(np.unique(compared.system)) if len(compared) else 0
+    tested = comparison.test_evaluators()
+    report(n, 2 * n)
+    rows, last = comparison.correlate_evaluators(tested, ceiling, lambda done: report(n + done, 2 * n))
+    rows += unapplied_rows(rows, sets, settings)
+    test = described(tested, sets.names)
+    n_outside, n_systems = int(sets.outside.sum()), len(np.unique(compared.system)) if len(compared) else 0
     options = {name: settings[name] for name in ("level", "grouping", "systems", "references", "ratings")}
     signature = last.signature if last else "level:" + settings["level"]
     population = f"aspect:{aspect}|ratings:{settings['ratings']}|systems:{settings['systems']}"
@@ -120,7 +112,7 @@ def evaluators_table(
         "n_systems": n_systems,
         "note": side_note(
             lambda: with_missing(
-                _note(settings, len(people), n_outside, n_systems, learned or {})
+                _note(settings, len(people), n_outside, n_systems, sets.learned)
                 or joined(_uncommon(rows, len(compared), n_outside), of_all_outputs(with_wider(rows))),
                 settings,
                 rows,
@@ -130,67 +122,60 @@ def evaluators_table(
     }
 
 
-def _test_evaluators(
-    people: People,
-    compared: People,
-    scored: Sequence[Scored],
-    settings: Settings,
-    used: BoolArray,
-    aside: Mapping[int, str],
-) -> AllPairs | str:
-    """Return the tests of all pairs of evaluators except those set `aside`, or why there are none."""
-    if not len(compared):
-        return NOTHING
-    columns = [one.column(people, settings["level"])[used] for one in scored]
-    columns = [np.full(len(column), np.nan) if k in aside else column for k, column in enumerate(columns)]
-    names, units = [one.evaluator for one in scored], (compared.mean, compared.item, compared.system)
-    return side_value(
-        "The tests between evaluators",
-        lambda: tell_apart(columns, names, *units, settings, cluster=compared.cluster),
-        FAILED,
-    )
+@dataclass(frozen=True)
+class _Comparison:
+    """Score sets with the human scores that they are `compared` with, those of the outputs in `used`. `aside` says by
+    position why an evaluator is not compared with others."""
 
+    people: People
+    compared: People
+    sets: ScoredSets
+    settings: Settings
+    used: BoolArray
+    aside: Mapping[int, str]
 
-def _correlate_all(
-    people: People,
-    compared: People,
-    scored: Sequence[Scored],
-    settings: Settings,
-    outside: BoolArray,
-    used: BoolArray,
-    aside: Mapping[int, str],
-    tested: AllPairs | str,
-    ceiling: Estimate,
-    report: Progress,
-) -> tuple[list[Table], Correlations | None]:
-    """Return the rows of the evaluators, and the last correlations, which have the signature of all."""
-    coefficient = settings.get("coefficient") or "pearson"
-    letters = by_place(tested, [one.evaluator for one in scored])
-    everywhere = find_common_outputs(people, scored, settings, np.ones_like(outside))[0]
-    whole_people = people if everywhere.all() else people.only(everywhere)
-    rows, correlations = [], None
-    for place, one in enumerate(scored):
-        column = one.column(people, settings["level"])
-        correlations, note = _correlate(one, people, compared, used, settings)
-        whole = None
-        if not outside.all():
-            with side_figure("The correlations over all outputs, training data included"):
-                whole = _correlate(one, people, whole_people, everywhere, settings)[0]
-        note = " ".join(part for part in (note, aside.get(place, "")) if part)
-        row = {**_row(one, correlations, note, whole), **no_figures(settings, FAILED)}
-        row["n_missing"] = int((~np.isfinite(column[outside])).sum())
-        with side_figure("The accuracies of pairs"):
-            row |= extra_figures(
-                column[used], compared.mean, compared.item, compared.system, settings, cluster=compared.cluster
-            )
-        row["letters"], row["cluster"] = letters.get(place, ("", None))
-        row["corrected"] = None
-        if coefficient in row:
-            with side_figure("The coefficients divided by the noise ceiling"):
-                row["corrected"] = corrected(row[coefficient], ceiling)
-        rows.append(row)
-        report(len(scored) + place + 1, 2 * len(scored))
-    return rows, correlations
+    def test_evaluators(self) -> AllPairs | str:
+        """Return the tests of all pairs of evaluators except those set `aside`, or why there are none."""
+        if not len(self.compared):
+            return NOTHING
+        columns = [one.column(self.people, self.settings["level"])[self.used] for one in self.sets.scored]
+        columns = [np.full(len(column), np.nan) if k in self.aside else column for k, column in enumerate(columns)]
+        human = (self.compared.mean, self.compared.item, self.compared.system)
+        return side_value(
+            "The tests between evaluators",
+            lambda: tell_apart(columns, self.sets.names, *human, self.settings, cluster=self.compared.cluster),
+            FAILED,
+        )
+
+    def correlate_evaluators(
+        self, tested: AllPairs | str, ceiling: Estimate, report: Callable[[int], None]
+    ) -> tuple[list[Table], Correlations | None]:
+        """Return the rows of the evaluators, and the last correlations, which have the signature of all."""
+        people, settings, outside = self.people, self.settings, self.sets.outside
+        letters = by_place(tested, self.sets.names)
+        everywhere = find_common_outputs(people, self.sets.scored, settings, np.ones_like(outside))[0]
+        whole_people = people if everywhere.all() else people.only(everywhere)
+        rows, correlations = [], None
+        for place, one in enumerate(self.sets.scored):
+            column = one.column(people, settings["level"])
+            correlations, note = _correlate(one, people, self.compared, self.used, settings)
+            whole = None
+            if not outside.all():
+                with side_figure("The correlations over all outputs, training data included"):
+                    whole = _correlate(one, people, whole_people, everywhere, settings)[0]
+            row = _row(one, correlations, " ".join(filter(None, (note, self.aside.get(place, "")))), whole)
+            row |= {**no_figures(settings, FAILED), "n_missing": int((~np.isfinite(column[outside])).sum())}
+            with side_figure("The accuracies of pairs"):
+                human = (self.compared.mean, self.compared.item, self.compared.system)
+                row |= extra_figures(column[self.used], *human, settings, cluster=self.compared.cluster)
+            row["letters"], row["cluster"] = letters.get(place, ("", None))
+            row["corrected"] = None
+            if (coefficient := settings.get("coefficient") or "pearson") in row:
+                with side_figure("The coefficients divided by the noise ceiling"):
+                    row["corrected"] = corrected(row[coefficient], ceiling)
+            rows.append(row)
+            report(place + 1)
+        return rows, correlations
 
 
 def _ceiling(people: People, settings: Settings) -> Estimate:
@@ -310,6 +295,12 @@ def _row(one: Scored, correlations: Correlations, note: str, whole: Correlations
 def _whole(correlations: Correlations) -> Table:
     figures: Table = {name: correlations[name].as_dict() for name in COEFFICIENTS}
     return {**figures, "n": correlations.n_pairs}
+
+
+def unapplied_rows(rows: Sequence[Table], sets: ScoredSets, settings: Settings) -> list[Table]:
+    """Return rows of the trivial baselines that were not applied, if `rows` has none of them."""
+    applied = {row["name"] for row in rows}
+    return [unapplied_row(name, reason, settings) for name, reason in sets.unapplied.items() if name not in applied]
 
 
 def unapplied_row(name: str, reason: str, settings: Settings) -> Table:

@@ -9,7 +9,7 @@ from scoring.boards.base import AspectInfo, Data, Progress, Query, Table
 from scoring.boards.choices import BY_COMPARISONS
 from scoring.boards.metrics.by_ratings import evaluators_table
 from scoring.boards.metrics.dialogues import Turns, dialogues_table
-from scoring.boards.metrics.people import People
+from scoring.boards.metrics.people import People, ScoredSets
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 
@@ -21,11 +21,9 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
     if query.level == "dialogue":
         return _by_dialogues(data, query, progress)
     aspect, people = load_people(data, query, otherwise=BY_COMPARISONS)
-    result = load_compared(data, query.select_sets(data, aspect.name), people.output)
-    return evaluators_table(
-        people, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),
-        progress=progress, **result,
-    )  # fmt: skip
+    sets = load_compared(data, query.select_sets(data, aspect.name), people.output)
+    sets = replace(sets, unapplied=data.list_unapplied(query))
+    return evaluators_table(people, sets, _settings(data, query), aspect=aspect.name, progress=progress)
 
 
 def load_people(data: Data, query: Any, *, otherwise: str = "") -> tuple[AspectInfo, People]:
@@ -48,11 +46,11 @@ def load_compared(
     *,
     find_outside: Callable[[Sequence[Any]], BoolArray] | None = None,
     is_left: Callable[[BoolArray], bool] = lambda outside: bool(outside.any()),
-) -> dict[str, Any]:
-    """Return the arguments `scored`, `outside` and `learned` of a table of evaluators.
+) -> ScoredSets:
+    """Return the scores of judged outputs.
 
     `find_outside` says which judged units are in no training data of some evaluators (default: which outputs),
-    `is_left` whether any of them can be compared. If not, `learned` counts the units in each evaluator's training data.
+    `is_left` whether any of them can be compared.
     """
     find_outside = find_outside or (lambda some: ~data.find_learned(some, outputs))
     outside = find_outside(score_sets)
@@ -61,10 +59,10 @@ def load_compared(
     if not is_left(outside):
         trained = [(one, row) for one, row in zip(score_sets, scored, strict=True) if row.n_in_training]
         learned = {row.evaluator: int((~find_outside([one])).sum()) for one, row in trained}
-    return {"scored": scored, "outside": outside, "learned": learned}
+    return ScoredSets(scored, outside, learned)
 
 
-def load_scored_on(data: Data, query: Query, aspect: AspectInfo, compared: Compared) -> dict[str, Any]:
+def load_scored_on(data: Data, query: Query, aspect: AspectInfo, compared: Compared) -> ScoredSets:
     """Return the scores of compared outputs. An output outside of training data may be compared only with outputs in
     it, so comparisons decide whether anything is left."""
     score_sets = query.select_sets(data, aspect.name)
@@ -77,10 +75,8 @@ def _settings(data: Data, query: EvaluatorsQuery) -> dict[str, Any]:
 
 def _by_ranking(data: Data, query: EvaluatorsQuery) -> Table:
     aspect, compared = load_comparisons(data, query, turing=query.people == "m1")
-    return evaluators_by_ranking(
-        compared, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),
-        **load_scored_on(data, query, aspect, compared),
-    )  # fmt: skip
+    sets = replace(load_scored_on(data, query, aspect, compared), unapplied=data.list_unapplied(query))
+    return evaluators_by_ranking(compared, sets, _settings(data, query), aspect=aspect.name)
 
 
 def _by_dialogues(data: Data, query: EvaluatorsQuery, progress: Progress | None) -> Table:
@@ -93,9 +89,7 @@ def _by_dialogues(data: Data, query: EvaluatorsQuery, progress: Progress | None)
     def find_outside(some: Sequence[Any]) -> BoolArray:
         return turns.outside(data.find_learned(some, outputs))
 
-    result = load_compared(data, query.select_sets(data, aspect.name), outputs, find_outside=find_outside)
-    result["scored"] = [replace(one, metric=turns.mean(one.metric)) for one in result["scored"]]
-    return dialogues_table(
-        people, turns, settings=_settings(data, query), aspect=aspect.name, unapplied=data.list_unapplied(query),
-        progress=progress, **result,
-    )  # fmt: skip
+    sets = load_compared(data, query.select_sets(data, aspect.name), outputs, find_outside=find_outside)
+    scored = [replace(one, metric=turns.mean(one.metric)) for one in sets.scored]
+    sets = replace(sets, scored=scored, unapplied=data.list_unapplied(query))
+    return dialogues_table(people, turns, sets, _settings(data, query), aspect=aspect.name, progress=progress)

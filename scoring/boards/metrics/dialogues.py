@@ -1,7 +1,7 @@
 """Compute the leaderboard of evaluators at the level of dialogues: mean scores over turns against ratings of
 dialogues."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.base import Progress
 from scoring.boards.data.columns import NO_SYSTEM
 from scoring.boards.metrics.by_ratings import evaluators_table
-from scoring.boards.metrics.people import COEFFICIENTS, People, Scored
+from scoring.boards.metrics.people import COEFFICIENTS, People, ScoredSets
 from scoring.boards.systems.rankings import read_draws
 
 UNSCORED = "it has no scores"
@@ -51,29 +51,23 @@ class Turns:
 def dialogues_table(
     people: People,
     turns: Turns,
-    scored: Sequence[Scored],
+    sets: ScoredSets,
     settings: Mapping[str, Any],
     *,
     aspect: str,
-    outside: BoolArray,
-    learned: Mapping[str, int] | None = None,
-    unapplied: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Return `evaluators_table` for dialogues: in `people` each dialogue is the only output of an item, and `scored`
-    are means over turns.
+    """Return `evaluators_table` for dialogues: in `people` each dialogue is the only output of an item, and `sets`
+    have means over turns.
 
     Without pairs within items there is no accuracy of pairs; instead `calibrated` is Spearman's correlation of system
     means with human means that are calibrated for the leniency of raters.
     """
     of_outputs = {**settings, "level": "segment"}
-    table = evaluators_table(
-        people, scored, of_outputs, aspect=aspect, outside=outside, learned=learned, unapplied=unapplied,
-        progress=progress,
-    )  # fmt: skip
+    table = evaluators_table(people, sets, of_outputs, aspect=aspect, progress=progress)
     followed, why = dict[str, Estimate](), FAILED
     with side_figure("The calibrated correlations of systems"):
-        followed, why = _with_calibrated(people, scored, settings, outside), UNSCORED
+        followed, why = _with_calibrated(people, sets, settings), UNSCORED
     for row in table["rows"]:
         row.pop("accuracy")
         row["calibrated"] = followed.get(row["evaluator"], Estimate.undefined(row["note"] or why)).as_dict()
@@ -91,13 +85,11 @@ def dialogues_table(
     return table
 
 
-def _with_calibrated(
-    people: People, scored: Sequence[Scored], settings: Mapping[str, Any], outside: BoolArray
-) -> dict[str, Estimate]:
+def _with_calibrated(people: People, sets: ScoredSets, settings: Mapping[str, Any]) -> dict[str, Estimate]:
     """Return by evaluator the correlation of system means with calibrated human means, over dialogues with a system and
     outside of training data."""
     named = np.array([unit.name != NO_SYSTEM for unit in people.units.units], dtype=bool)
-    rows = outside & named[people.system] if len(people) else outside
+    rows = sets.outside & named[people.system] if len(people) else sets.outside
     part = people.only(rows)
     of_rating = part.system[part.rating_place]
     raters = calibrate_raters(part.rating_value, of_rating, part.rating_rater)
@@ -106,5 +98,5 @@ def _with_calibrated(
         one.evaluator: calibrated_correlations(
             one.metric[rows], np.arange(len(part)), part.system, means, bootstrap=Bootstrap(**read_draws(settings))
         )[""]
-        for one in scored
+        for one in sets.scored
     }

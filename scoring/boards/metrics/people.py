@@ -147,6 +147,23 @@ class Scored:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
+@dataclass(frozen=True)
+class ScoredSets:
+    """The score sets of a table. `outside` marks the units in no training data of their evaluators; if none can be
+    compared, `learned` counts the units in each evaluator's training data. `unapplied` are trivial baselines without
+    scores (name -> reason)."""
+
+    scored: Sequence[Scored]
+    outside: BoolArray
+    learned: Mapping[str, int] = field(default_factory=dict)
+    unapplied: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the evaluators."""
+        return [one.evaluator for one in self.scored]
+
+
 def list_chosen(settings: Settings) -> list[str]:
     """Return the evaluators chosen for a table; [] means all."""
     return [name for name in (settings.get("evaluators") or "").split(",") if name]

@@ -26,13 +26,14 @@ from scoring.boards.metrics.by_ratings import (
     describe_evaluator,
     nothing_left,
     tested_part,
-    unapplied_row,
+    unapplied_rows,
 )
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
     FEW_SYSTEMS,
     WIDER,
     Scored,
+    ScoredSets,
     chosen_part,
     joined,
     list_chosen,
@@ -101,35 +102,21 @@ class _Systems:
         return cls(codes, np.array([row.estimate.value for row in rows], dtype=np.float64), ranking)
 
 
-def evaluators_by_ranking(
-    compared: Compared,
-    scored: Sequence[Scored],
-    settings: Settings,
-    *,
-    aspect: str,
-    outside: BoolArray,
-    learned: Mapping[str, int] | None = None,
-    unapplied: Mapping[str, str] | None = None,
-) -> Table:
+def evaluators_by_ranking(compared: Compared, sets: ScoredSets, settings: Settings, *, aspect: str) -> Table:
     """Return the table of `evaluators_table` with human comparisons instead of ratings, with one value per system.
 
     The score of a system is the mean over its compared outputs, or the evaluator's own value of the system. Comparisons
-    with outputs in training data (not in `outside`) do not count. `settings`: people (one of `RANKINGS`), systems,
+    with outputs in training data do not count. `settings`: people (one of `RANKINGS`), systems,
     references, coefficient, test, evaluators. Intervals are those of `correlate_with_ranking`, for systems as a sample
     (for pairwise accuracy a bootstrap over systems); tests exchange standardised scores of systems.
     """
-    kept = compared.comparisons if outside.all() else compared.outside(outside)
+    kept = compared.comparisons if sets.outside.all() else compared.outside(sets.outside)
     ranking = rank_systems(kept, {**settings, "method": settings["people"]})
     systems = _Systems.of(ranking)
     # A comparison is dropped with both outputs, so an output outside training data may be left in none.
-    used = outside & _used(compared, kept)
-    rows, test = _compute_rows(compared, scored, settings, systems, used)
-    applied = {row["name"] for row in rows}
-    rows += [
-        {**_without_spa(unapplied_row(name, reason, {"level": "system"})), "values": []}
-        for name, reason in (unapplied or {}).items()
-        if name not in applied
-    ]
+    used = sets.outside & _used(compared, kept)
+    rows, test = _compute_rows(compared, sets.scored, settings, systems, used)
+    rows += [{**_without_spa(row), "values": []} for row in unapplied_rows(rows, sets, {"level": "system"})]
     parts = [f"level:system|interval:fisher-z|conf:{DEFAULT_CONFIDENCE:g}", tested_part(test), f"aspect:{aspect}"]
     parts += [f"people:{settings['people']}|systems:{settings['systems']}", ranking.signature]
     return {
@@ -156,7 +143,7 @@ def evaluators_by_ranking(
         "counted": compared.counted,
         "note": side_note(
             lambda: with_missing(
-                joined(_note(compared, kept, systems, aspect, learned or {}), of_all_outputs(with_wider(rows))),
+                joined(_note(compared, kept, systems, aspect, sets.learned), of_all_outputs(with_wider(rows))),
                 settings,
                 rows,
             )

@@ -10,7 +10,7 @@ import numpy as np
 
 from evalapp.side_figures import FAILED, side_figure, side_note, side_value
 from evalapp.stats.agreement.judged import resolve_raters
-from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
 from evalapp.stats.correlation.pair_tests import PairTests
@@ -30,7 +30,7 @@ from scoring.boards.base import Data, Progress, Settings, Table, order_evaluator
 from scoring.boards.data.columns import Comparisons, persons
 from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, tested_part
 from scoring.boards.metrics.compute import load_comparisons, load_scored_on
-from scoring.boards.metrics.people import Scored, chosen_part, list_chosen, with_missing
+from scoring.boards.metrics.people import Scored, ScoredSets, chosen_part, list_chosen, with_missing
 from scoring.boards.metrics.ranked import Compared
 from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
 from scoring.boards.pairs.query import PairsQuery
@@ -49,8 +49,8 @@ NO_BASELINE = f"{BASELINE} has no scores on these pairs"
 def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> Table:
     """Return how often each evaluator agrees with human preferences."""
     aspect, compared = load_comparisons(data, query, turing=False)
-    scored_on = load_scored_on(data, query, aspect, compared)
-    return pairs_table(compared, settings={**query.params, **data.draws}, aspect=aspect.name, **scored_on)
+    sets = load_scored_on(data, query, aspect, compared)
+    return pairs_table(compared, sets, {**query.params, **data.draws}, aspect=aspect.name)
 
 
 @dataclass(frozen=True)
@@ -127,29 +127,21 @@ def _first_judgements(comparisons: Comparisons) -> Comparisons:
     return comparisons.only(~again) if again.any() else comparisons
 
 
-def pairs_table(
-    compared: Compared,
-    scored: Sequence[Scored],
-    settings: Settings,
-    *,
-    aspect: str,
-    outside: BoolArray,
-    learned: Mapping[str, int] | None = None,
-) -> Table:
+def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, aspect: str) -> Table:
     """Return a row for every evaluator, highest accuracy on decided pairs first.
 
     The figures are the share of `DECIDED` pairs that it orders like most raters (equal scores count half), the
     difference from `BASELINE` on the same pairs (`shorter`: from its reverse, if that is better), and the share of all
     pairs with the human verdict, with a threshold for ties.
 
-    Pairs with outputs in training data (not in `outside`) do not count. `settings`: systems, references, test
+    Pairs with outputs in training data do not count. `settings`: systems, references, test
     (permutation, bootstrap or none), evaluators. Intervals are 95 %, from resamples of groups of items. Pairs without a
     most frequent verdict count only in `n_split`.
     """
-    kept = compared.comparisons if outside.all() else compared.outside(outside)
+    kept = compared.comparisons if sets.outside.all() else compared.outside(sets.outside)
     pairs = _Pairs.of(compared, kept)
     draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
-    rows, test, shorter = _compute_rows(scored, settings, pairs, draws)
+    rows, test, shorter = _compute_rows(sets, settings, pairs, draws)
     decided = verdicts = Estimate.undefined(FAILED)
     with side_figure("What one person reaches against the others"):
         decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
@@ -177,27 +169,27 @@ def pairs_table(
         **pairs.count(),
         "n_excluded": len(compared.comparisons) - len(kept),
         "counted": compared.counted,
-        "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, learned or {}), settings, rows)),
+        "note": side_note(lambda: with_missing(_note(compared, kept, pairs, aspect, sets.learned), settings, rows)),
         "rows": sorted(rows, key=lambda row: order_evaluators(row, row["cells"][0])),
     }
 
 
 def _compute_rows(
-    scored: Sequence[Scored], settings: Settings, pairs: _Pairs, draws: Bootstrap
+    sets: ScoredSets, settings: Settings, pairs: _Pairs, draws: Bootstrap
 ) -> tuple[list[Table], Table, bool]:
     """Return the rows of the evaluators, the tests between them, and whether shorter texts are better."""
-    differences = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in scored]
+    differences = [margins(one.metric[pairs.first], one.metric[pairs.second]) for one in sets.scored]
     right = [outcomes(margin, pairs.sign) for margin in differences]
-    baseline = next((column for one, column in zip(scored, right, strict=True) if one.evaluator == BASELINE), None)
+    baseline = next((column for one, column in zip(sets.scored, right, strict=True) if one.evaluator == BASELINE), None)
     shorter = baseline is not None and bool(np.nansum(baseline - 0.5) < 0)
     baseline = 1.0 - baseline if shorter and baseline is not None else baseline
-    names = [one.evaluator for one in scored]
+    names = sets.names
     tested = side_value(
         "The tests between evaluators", lambda: _tell_apart(right, names, pairs.cluster, settings, draws.seed), FAILED
     )
     letters = by_place(tested, names)
     rows = []
-    for place, (one, margin, column) in enumerate(zip(scored, differences, right, strict=True)):
+    for place, (one, margin, column) in enumerate(zip(sets.scored, differences, right, strict=True)):
         row = _row(one, margin, column, baseline, pairs, draws)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)

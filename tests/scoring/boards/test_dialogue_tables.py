@@ -9,7 +9,7 @@ from scipy import stats
 from evalapp.stats.agreement.calibration import calibrate_raters
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.metrics.dialogues import NO_SYSTEM, Turns, dialogues_table
-from scoring.boards.metrics.people import People, Scored
+from scoring.boards.metrics.people import People, Scored, ScoredSets
 
 SETTINGS = {
     "level": "dialogue", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -38,7 +38,7 @@ def make_table(ratings: Ratings, metric: np.ndarray, seen: list[int], **more):
     outside = ~np.isin(np.arange(len(people)), seen)
     one = Scored("e", "e", "trained", "e|v:1", metric)
     turns = Turns(np.arange(len(people)), len(people))
-    return dialogues_table(people, turns, [one], SETTINGS, aspect="q", outside=outside, **more)
+    return dialogues_table(people, turns, ScoredSets([one], outside, **more), SETTINGS, aspect="q")
 
 
 @pytest.mark.parametrize("seen", [[], [0, 9]])

@@ -19,7 +19,7 @@ from scoring.boards.aspects.compute import aspects_table
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.matrix.compute import matrix_table
 from scoring.boards.metrics.by_ratings import evaluators_table
-from scoring.boards.metrics.people import People, Scored
+from scoring.boards.metrics.people import People, Scored, ScoredSets
 from scoring.boards.references.compute import enhanced_table
 from scoring.boards.systems.rankings import systems_by_ratings
 
@@ -57,7 +57,9 @@ def make_table(world, outside=None, **settings):
     _, people, _, scored = world
     outside = np.ones(len(people), dtype=bool) if outside is None else outside
     wished = {**SETTINGS, **settings}
-    return evaluators_table(people, scored, wished, aspect="q", outside=outside, unapplied={"length": "not applied"})
+    return evaluators_table(
+        people, ScoredSets(scored, outside, unapplied={"length": "not applied"}), wished, aspect="q"
+    )
 
 
 def read_rows(table):
@@ -176,7 +178,7 @@ def test_repeats_are_no_further_raters(world):
     expected = noise_ceiling(
         OutputRatings(ratings.value, ratings.output, ratings.rater, item=ratings.item, system=ratings.system)
     )
-    ceiling = evaluators_table(found, [], SETTINGS, aspect="q", outside=np.ones(len(found), bool))["ceiling"]
+    ceiling = evaluators_table(found, ScoredSets([], np.ones(len(found), bool)), SETTINGS, aspect="q")["ceiling"]
     assert ceiling["value"] == pytest.approx(expected.value, abs=1e-12)
     wished = {**SETTINGS, "by": "", "method": "mean", "ratings": "z", "resamples": 20}
     judged = replace(ratings, rater=rater, value=value, raters=names, **more)
@@ -190,7 +192,7 @@ def test_repeats_are_no_further_raters(world):
 def test_accuracy_and_ceiling_resample_the_clusters_of_the_coefficients(world):
     ratings, _, metrics, scored = world
     people = People(replace(ratings, cluster=ratings.item // 3), method="raw", subset="all")
-    table = evaluators_table(people, scored, SETTINGS, aspect="q", outside=np.ones(len(people), dtype=bool))
+    table = evaluators_table(people, ScoredSets(scored, np.ones(len(people), dtype=bool)), SETTINGS, aspect="q")
     found = calibrate_ties(
         metrics["good"], people.mean, people.item, folds=5, bootstrap=Bootstrap(cluster=people.item // 3, seed=13)
     )

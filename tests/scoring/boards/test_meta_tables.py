@@ -7,7 +7,7 @@ import pytest
 
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.metrics.by_ratings import evaluators_table
-from scoring.boards.metrics.people import FIXED, LEARNED, People, Scored, describe_scored
+from scoring.boards.metrics.people import FIXED, LEARNED, People, Scored, ScoredSets, describe_scored
 
 SETTINGS = {
     "level": "system", "grouping": "none", "systems": "all", "references": "original", "ratings": "raw",
@@ -39,7 +39,7 @@ def test_own_value_of_a_system_counts_only_without_training_outputs(n_in_trainin
     metric = np.where(said.item >= 2, np.array(PEOPLE)[said.system], -9.0 * said.system)
     one = Scored("p", "perception", "trained", "p|v:1", metric, own=own, n_in_training=n_in_training)
     outside = said.item >= 2 if n_in_training else np.ones(len(said), dtype=bool)
-    (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=outside)["rows"]
+    (row,) = evaluators_table(said, ScoredSets([one], outside), SETTINGS, aspect="q")["rows"]
     assert row["pearson"]["value"] == pytest.approx(value)
     assert row["note"] == note
 
@@ -58,7 +58,7 @@ def test_one_sided_evaluators_are_trivial_baselines(kind, signature, expected):
     """Candidate-only and context-only versions of a trained evaluator are trivial baselines in every table."""
     said = people()
     one = Scored("p", "p", kind, signature, np.array(PEOPLE)[said.system])
-    (row,) = evaluators_table(said, [one], SETTINGS, aspect="q", outside=np.ones(len(said), dtype=bool))["rows"]
+    (row,) = evaluators_table(said, ScoredSets([one], np.ones(len(said), dtype=bool)), SETTINGS, aspect="q")["rows"]
     assert (row["kind"], row["is_sentinel"]) == (kind, expected)
     matrix = describe_scored(one)
     assert matrix["is_sentinel"] is expected

@@ -14,7 +14,7 @@ from evalapp.stats.ranking.judgements import PairwiseComparisons
 from evalapp.stats.ranking.systems import rank_by_m1
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.people import LEARNED, Scored
+from scoring.boards.metrics.people import LEARNED, Scored, ScoredSets
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 
 SETTINGS = {
@@ -55,7 +55,7 @@ def test_table_has_the_figures_of_its_parts(people):
     compared = world(turing=people == "m1")
     metrics = [scored(compared, "good", 1, 0.6), scored(compared, "poor", 2, 0.0)]
     everything = np.ones(len(compared), dtype=bool)
-    table = evaluators_by_ranking(compared, metrics, {**SETTINGS, "people": people}, aspect="q", outside=everything)
+    table = evaluators_by_ranking(compared, ScoredSets(metrics, everything), {**SETTINGS, "people": people}, aspect="q")
     kept = compared.comparisons
     ranking = (
         rank_by_m1(kept.item, kept.system_a, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster))
@@ -88,8 +88,8 @@ def test_training_outputs_of_any_evaluator_count_for_none():
     compared = world()
     outside = compared.item >= 6
     table = evaluators_by_ranking(
-        compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=outside
-    )  # fmt: skip
+        compared, ScoredSets([scored(compared, "good", 1, 0.6)], outside), SETTINGS, aspect="q"
+    )
     kept = compared.comparisons.only(compared.comparisons.item >= 6)
     ranking = rank_by_comparisons(
         PairwiseComparisons(kept.system_a, kept.system_b, kept.verdict, item=kept.item),
@@ -99,9 +99,11 @@ def test_training_outputs_of_any_evaluator_count_for_none():
     assert table["n_ratings"] == len(kept)
     assert [row["value"] for row in table["scores"]] == pytest.approx([r.estimate.value for r in ranking.systems])
     none = evaluators_by_ranking(
-        compared, [scored(compared, "good", 1, 0.6)], SETTINGS, aspect="q", outside=np.zeros_like(outside),
-        learned={"good": len(compared)},
-    )  # fmt: skip
+        compared,
+        ScoredSets([scored(compared, "good", 1, 0.6)], np.zeros_like(outside), learned={"good": len(compared)}),
+        SETTINGS,
+        aspect="q",
+    )
     assert none["note"].startswith("Every comparison is in the training data of an evaluator")
     assert f"good {len(compared)}" in none["note"]
     assert none["rows"][0]["pearson"]["value"] is None
@@ -113,15 +115,17 @@ def test_few_systems_have_a_reason_and_no_letters():
     whole = Scored("own", "own", "baseline", "own", np.full(len(compared), np.nan), own=own)
     everything = np.ones(len(compared), dtype=bool)
     table = evaluators_by_ranking(
-        compared, [scored(compared, "good", 1, 0.6), whole], SETTINGS, aspect="q", outside=everything,
-        unapplied={"length": "not applied yet"},
-    )  # fmt: skip
+        compared,
+        ScoredSets([scored(compared, "good", 1, 0.6), whole], everything, unapplied={"length": "not applied yet"}),
+        SETTINGS,
+        aspect="q",
+    )
     by_name = {row["evaluator"]: row for row in table["rows"]}
     assert by_name["good"]["pearson"]["note"] == "fewer than 4 systems have both values"
     assert by_name["own"]["values"]
     assert set(by_name["own"]["values"]) == {0.0, 1.0, 2.0}
     learned = replace(whole, metric=compared.system * 10.0, n_in_training=5)
-    (row,) = evaluators_by_ranking(compared, [learned], SETTINGS, aspect="q", outside=everything)["rows"]
+    (row,) = evaluators_by_ranking(compared, ScoredSets([learned], everything), SETTINGS, aspect="q")["rows"]
     assert set(row["values"]) == {0.0, 10.0, 20.0}
     assert row["note"] == LEARNED
     assert by_name["length"]["pearson"]["note"] == "not applied yet"
@@ -129,12 +133,12 @@ def test_few_systems_have_a_reason_and_no_letters():
     assert "not meaningful" in table["note"]
     same = [scored(compared, name, 1, 0.6) for name in ("one", "two")]
     same = [replace(one, metric=np.full(len(compared), 2.0)) for one in same]
-    table = evaluators_by_ranking(compared, same, SETTINGS, aspect="q", outside=everything)
+    table = evaluators_by_ranking(compared, ScoredSets(same, everything), SETTINGS, aspect="q")
     assert table["test"]["note"] == "3 systems rank nothing, at least 6 are needed for a test"
     many = world()
     same = [replace(one, metric=np.full(len(many), 2.0)) for one in same]
     everything = np.ones(len(many), dtype=bool)
-    table = evaluators_by_ranking(many, same, SETTINGS, aspect="q", outside=everything)
+    table = evaluators_by_ranking(many, ScoredSets(same, everything), SETTINGS, aspect="q")
     assert {row["letters"] for row in table["rows"]} == {""}
     assert "one has no defined coefficient" in table["test"]["note"]
     machines = Compared(world().comparisons, subset="machine", turing=False)
@@ -145,6 +149,6 @@ def test_missing_comparisons_are_reported():
     found = world().comparisons
     empty = Compared(found.only(np.zeros(len(found), dtype=bool)), subset="all", turing=False)
     metric = Scored("m", "m", "baseline", "m", np.zeros(0))
-    table = evaluators_by_ranking(empty, [metric], SETTINGS, aspect="q", outside=np.ones(0, dtype=bool))
+    table = evaluators_by_ranking(empty, ScoredSets([metric], np.ones(0, dtype=bool)), SETTINGS, aspect="q")
     assert table["note"] == "No output of these systems has been compared with another for q."
     assert table["rows"][0]["pearson"]["note"] == "fewer than 4 systems have both values"

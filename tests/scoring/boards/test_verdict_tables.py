@@ -11,7 +11,7 @@ import pytest
 from evalapp.stats.correlation.verdicts import agree_on_pairs, margins
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.people import Scored
+from scoring.boards.metrics.people import Scored, ScoredSets
 from scoring.boards.metrics.ranked import Compared
 from scoring.boards.pairs.compute import BASELINE, NO_BASELINE, pairs_table
 from scoring.boards.pairs.table import PairsTable
@@ -51,7 +51,7 @@ def scored(compared: Compared, name: str, weight: float, seed: int = 1, **more) 
 def make_table(compared: Compared, metrics: list[Scored], outside=None, **settings):
     everything = np.ones(len(compared), dtype=bool)
     return pairs_table(
-        compared, metrics, {**SETTINGS, **settings}, aspect="q", outside=everything if outside is None else outside
+        compared, ScoredSets(metrics, everything if outside is None else outside), {**SETTINGS, **settings}, aspect="q"
     )
 
 
@@ -161,9 +161,13 @@ def test_training_pairs_of_any_evaluator_count_for_none():
     assert row["cells"][0] == alone["rows"][0]["cells"][0]
     assert table["n_excluded"] == 30
     nothing = pairs_table(
-        compared, [scored(compared, "good", 2.0)], SETTINGS, aspect="q", outside=np.zeros(len(compared), dtype=bool),
-        learned={"good": len(compared)},
-    )  # fmt: skip
+        compared,
+        ScoredSets(
+            [scored(compared, "good", 2.0)], np.zeros(len(compared), dtype=bool), learned={"good": len(compared)}
+        ),
+        SETTINGS,
+        aspect="q",
+    )
     assert "none is left to compare on" in nothing["note"]
     assert f"good {len(compared)}" in nothing["note"]
     assert nothing["rows"][0]["cells"][0]["value"] is None

@@ -19,7 +19,7 @@ from evalapp.stats.correlation.coefficients import pearson_value
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.matrix.compute import matrix_table
 from scoring.boards.metrics.by_ratings import coverage_note, evaluators_table
-from scoring.boards.metrics.people import WIDER, People, Scored
+from scoring.boards.metrics.people import WIDER, People, Scored, ScoredSets
 from scoring.boards.references.compute import enhanced_table
 
 SETTINGS = {
@@ -46,7 +46,7 @@ def own_values(rng):
 
 
 def make_table(people, scored, **wished):
-    return evaluators_table(people, scored, {**SETTINGS, **wished}, aspect="q", outside=np.ones(len(people), bool))
+    return evaluators_table(people, ScoredSets(scored, np.ones(len(people), bool)), {**SETTINGS, **wished}, aspect="q")
 
 
 @settings(max_examples=30, deadline=None)
@@ -179,7 +179,7 @@ def test_system_scores_over_more_outputs_carry_a_note():
     assert said not in make_table(people, [distinct, chrf, plain], level="segment")["note"]
     # Nor outputs left out because an evaluator was trained on them.
     outside = people.item > 1
-    table = evaluators_table(people, [distinct, plain], SETTINGS, aspect="q", outside=outside)
+    table = evaluators_table(people, ScoredSets([distinct, plain], outside), SETTINGS, aspect="q")
     assert table["note"] == said
     table = enhanced_table(
         people, [{"one": distinct, "two": distinct}], SETTINGS, aspect="q", names=["one", "two"], outside=outside

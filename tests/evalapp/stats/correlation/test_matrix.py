@@ -14,6 +14,7 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.aspects.compute import aspects_table
 from scoring.boards.data.columns import MISSING
 from scoring.boards.matrix.compute import matrix_table
+from scoring.boards.metrics.people import ScoredSets
 from scoring.boards.slices.compute import OTHERS, largest_parts, slices_table
 from tests.scoring.boards.test_evaluator_tables import SETTINGS, evaluators_table, world  # noqa: F401
 
@@ -128,7 +129,7 @@ def test_aspects_side_by_side(world):  # noqa: F811
     _, people, _, scored = world
     outside = np.ones(len(people), dtype=bool)
     tables = [
-        evaluators_table(people, scored[:k], SETTINGS, aspect=name, outside=outside)
+        evaluators_table(people, ScoredSets(scored[:k], outside), SETTINGS, aspect=name)
         for name, k in (("fluency", 3), ("relevance", 2))
     ]
     table = aspects_table(tables, {**SETTINGS, "figure": "spearman"})

@@ -17,7 +17,7 @@ from evalapp.stats.ranking.skill import VerdictTable, rank_by_games
 from evalapp.stats.ranking.systems import rank_by_m1, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Units
-from scoring.boards.metrics.people import Scored
+from scoring.boards.metrics.people import Scored, ScoredSets
 from scoring.boards.metrics.ranked import RANKINGS, Compared, evaluators_by_ranking
 from scoring.boards.systems.games import Met, systems_by_games
 from scoring.boards.systems.rankings import systems_by_comparisons
@@ -137,7 +137,7 @@ def test_tables_give_no_rank_across_components(method):
     ]  # fmt: skip
     options = {"people": method, "systems": "all", "references": "", "level": "system", "grouping": "none",
                "ratings": "raw", "test": "none", "resamples": 50}  # fmt: skip
-    board = evaluators_by_ranking(rows, evaluators, options, aspect="q", outside=np.ones(len(rows), dtype=bool))
+    board = evaluators_by_ranking(rows, ScoredSets(evaluators, np.ones(len(rows), dtype=bool)), options, aspect="q")
     assert board["n_systems"] == 5
     assert board["note"].startswith("The comparisons fall into 2 parts that were never compared with each other")
     assert "figures are over the 5 with a value" in board["note"]
