@@ -56,6 +56,13 @@ class PowerQuestion:
     def used_sides(self) -> int:
         return self.sides or (1 if self.test == "williams" else 2)
 
+    def describe(self, effect: Any) -> dict[str, Any]:
+        """Return the members of an answer that repeat the question; `effect` is the one that was read."""
+        return {
+            "test": self.test, "question": _(TESTS[self.test]), "effect": effect, "power": self.power,
+            "alpha": self.alpha, "sides": self.used_sides, "unit": UNITS[self.test],
+        }  # fmt: skip
+
 
 def read_question(given: Mapping[str, Any]) -> PowerQuestion:
     """Read the parameters of an address or a command. Raises `BadInput` with the invalid fields."""
@@ -107,19 +114,8 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
             pilot["power"] = compute_power(question.test, effect, pilot["n"], **settings) if pilot["n"] > 3 else None  # type: ignore[arg-type]
     except EffectError as error:
         raise _refuse_effect(error) from error
-    answer = {
-        "test": question.test,
-        "question": _(TESTS[question.test]),
-        "effect": effect,
-        "power": question.power,
-        "alpha": question.alpha,
-        "sides": question.used_sides,
-        "ties": settings["ties"],
-        "unit": UNITS[question.test],
-        "needed": needed,
-        "curve": curve,
-        "pilot": pilot or None,
-    }
+    answer = {**question.describe(effect), "ties": settings["ties"], "needed": needed, "curve": curve}
+    answer["pilot"] = pilot or None
     return {**answer, "words": _describe(answer)}
 
 
@@ -154,14 +150,8 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     designs += [(_("twice the ratings per output"), design["more_ratings"])]
     designs += [(_("fewest ratings with this power"), cheapest)] if cheapest else []
     return {
-        "test": "rating",
-        "question": _(TESTS["rating"]),
-        "effect": effect,
-        "power": question.power,
-        "alpha": question.alpha,
-        "sides": question.used_sides,
+        **question.describe(effect),
         "ties": 0.0,
-        "unit": UNITS["rating"],
         "needed": cheapest["judgements"] if cheapest else None,
         "curve": [{"n": row["judgements"], "power": row["power"]} for _name, row in designs],
         "designs": [{"name": name, **row} for name, row in designs],

@@ -17,6 +17,7 @@ from evalapp.stats.agreement.judged import (
     JudgementColumns,
     RaterJudgements,
     collect_judgements,
+    explain_missing,
     resolve_raters,
 )
 from evalapp.stats.agreement.normalise import normalise_ratings
@@ -212,6 +213,20 @@ class Ratings:
     def only(self, rows: BoolArray) -> Ratings:
         columns = ("output", "item", "cluster", "system", "rater", "value", "simulated")
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
+
+
+def select_ratings(ratings: Ratings, method: str, subset: str) -> tuple[Ratings, FloatArray, list[str]]:
+    """Return the ratings of a subset of systems by persons without repeats, their values normalised by `method` (nan:
+    none), and sentences on what does not count."""
+    wanted, repeat = ratings.units.wanted(subset), ratings.repeat
+    n_repeats = int(wanted[ratings.system[repeat]].sum())
+    ratings = ratings.only(~repeat)
+    # Normalised over all ratings, so that values are the same in every subset of systems.
+    value = normalised(ratings, method)
+    ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
+    rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
+    n_undefined = int((~np.isfinite(value[rows])).sum())
+    return ratings.only(rows), value[rows], [*without_repeats(n_repeats), *explain_missing(n_undefined, method)]
 
 
 @dataclass(frozen=True)

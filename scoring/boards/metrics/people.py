@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from evalapp.stats.agreement.judged import explain_missing
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.correlation.coefficients import Coefficient
 from scoring.boards.base import Settings, Table
-from scoring.boards.data.columns import Ratings, Units, normalised, persons, without_repeats
+from scoring.boards.data.columns import Ratings, Units, select_ratings
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
@@ -37,19 +36,11 @@ class People:
     the source."""
 
     def __init__(self, ratings: Ratings, *, method: str, subset: str) -> None:
-        repeat = ratings.repeat
-        repeats = int(ratings.units.wanted(subset)[ratings.system[repeat]].sum())
-        ratings = ratings.only(~repeat)
-        value = normalised(ratings, method)
-        ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
-        wanted = ratings.units.wanted(subset)[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
-        undefined = int((~np.isfinite(value[wanted])).sum())
-        self.counted = [*without_repeats(repeats), *explain_missing(undefined, method)]
-        wanted &= np.isfinite(value)
-        kept = ratings.only(wanted)
+        ratings, value, self.counted = select_ratings(ratings, method, subset)
+        kept, value = ratings.only(np.isfinite(value)), value[np.isfinite(value)]
         _, first, inverse = np.unique(kept.output, return_index=True, return_inverse=True)
         counts = np.bincount(inverse, minlength=len(first))
-        means = np.bincount(inverse, weights=value[wanted], minlength=len(first)) / np.maximum(counts, 1)
+        means = np.bincount(inverse, weights=value, minlength=len(first)) / np.maximum(counts, 1)
         # By item and system, so that sums and resamples are the same on every machine.
         order = np.lexsort((kept.system[first], kept.item[first]))
         first = first[order]
@@ -61,7 +52,7 @@ class People:
         # The ratings behind the means, each with the position of its output.
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
-        self.rating_place, self.rating_value, self.rating_rater = place[inverse], value[wanted], kept.rater
+        self.rating_place, self.rating_value, self.rating_rater = place[inverse], value, kept.rater
         self.n_ratings = len(kept)
         self.n_raters = len(np.unique(kept.rater))
         self.n_simulated = int(kept.simulated.sum())

@@ -15,10 +15,10 @@ from evalapp.stats.ranking.comparisons import GLICKO_RANKS, build_games_ranking,
 from evalapp.stats.ranking.glicko2 import TieRule
 from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
 from evalapp.stats.ranking.skill import SkillRatings, rank_by_games
-from evalapp.stats.ranking.systems import Ranking, rank_by_mean
+from evalapp.stats.ranking.systems import rank_by_mean
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.data.columns import Comparisons, Ratings, Units
-from scoring.boards.systems.rankings import Table, by_wins, compared_within, systems_table
+from scoring.boards.systems.rankings import Table, by_wins, compared_within, number_units, systems_table
 
 #: Coefficients of ranks, because ratings by games have no meaning beyond their order.
 COEFFICIENTS: tuple[Coefficient, ...] = ("spearman", "kendall")
@@ -67,9 +67,8 @@ def systems_by_games(
     played = rank_by_games(build_verdict_table(judged, met.score), seeds=seeds, seed=seed, tie=tie)
     used = f"{played.signature.removeprefix('method:glicko2|')}|items:{settings['items']}|ranks:firth"
     ranking = build_games_ranking(judged, played, used)
-    numbers = {unit.label: number for number, unit in enumerate(met.units.units)}
     nobody, nothing = np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
-    table = systems_table(settings, _numbered(ranking, numbers), met.units, nobody, nothing, aspect="")
+    table = systems_table(settings, number_units(ranking, met.units), met.units, nobody, nothing, aspect="")
     n_learned = int(sum(met.in_training))
     table |= {
         "method": "glicko2",
@@ -85,11 +84,6 @@ def systems_by_games(
     for row in table["rows"]:
         row["sd"] = None if math.isnan(spread[row["label"]]) else spread[row["label"]]
     return table
-
-
-def _numbered(ranking: Ranking, numbers: Mapping[str, int]) -> Ranking:
-    """Replace labels of units by their codes."""
-    return replace(ranking, systems=tuple(replace(row, system=numbers[str(row.system)]) for row in ranking.systems))
 
 
 def _findings(met: Met, played: SkillRatings, n_learned: int) -> list[str]:

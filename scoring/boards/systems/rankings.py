@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalapp.side_figures import side_figure
-from evalapp.stats.agreement.judged import explain_missing
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.ranking.bias import Bias, length_bias, side_bias
@@ -20,7 +19,16 @@ from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
 from evalapp.stats.ranking.separation import estimate_separation
 from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.data.columns import Comparisons, Ratings, Scores, Unit, Units, normalised, persons, without_repeats
+from scoring.boards.data.columns import (
+    Comparisons,
+    Ratings,
+    Scores,
+    Unit,
+    Units,
+    persons,
+    select_ratings,
+    without_repeats,
+)
 
 #: Parameters of a query; defaults apply if `resamples` and `seed` are absent.
 Settings = Mapping[str, Any]
@@ -38,26 +46,14 @@ def systems_by_ratings(
     ratings: Ratings, settings: Settings, *, aspect: str, low: float | None, high: float | None
 ) -> Table:
     """Return systems by mean rating of an aspect with the scale `low` to `high`. `settings`: ratings, systems."""
-    wanted = ratings.units.wanted(settings["systems"])
-    repeat = ratings.repeat
-    n_repeats = int(wanted[ratings.system[repeat]].sum())
-    ratings = ratings.only(~repeat)
-    # Normalised over all ratings, so that values are the same in every subset of systems.
-    value = normalised(ratings, settings["ratings"])
-    ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
-    rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
-    kept, value = ratings.only(rows), value[rows]
+    kept, value, counted = select_ratings(ratings, settings["ratings"], settings["systems"])
     ranking = rank_by_mean(
         value, kept.item, kept.system, bootstrap=Bootstrap(cluster=kept.cluster, **read_draws(settings))
     )
-    defined = np.isfinite(value)
-    raters = len(np.unique(kept.rater[defined]))
+    raters = len(np.unique(kept.rater[np.isfinite(value)]))
     table = systems_table(settings, ranking, kept.units, kept.simulated, kept.system, aspect=aspect, raters=raters)
     table["scale"] = [low, high] if settings["ratings"] == "raw" else [None, None]
-    table["counted"] = [
-        *without_repeats(n_repeats),
-        *explain_missing(int((~defined).sum()), settings["ratings"]),
-    ]
+    table["counted"] = counted
     return table
 
 
@@ -166,18 +162,17 @@ def by_wins(kept: Comparisons, **draws: Any) -> Ranking:
     """Rank by win rate. Labels are passed because notes name systems; the result has codes."""
     labels = _labels(kept)
     first, second = labels[kept.system_a], labels[kept.system_b]
-    return _numbered(
-        rank_by_win_rate(kept.item, first, second, kept.verdict, bootstrap=Bootstrap(cluster=kept.cluster, **draws)),
-        kept,
-    )
+    bootstrap = Bootstrap(cluster=kept.cluster, **draws)
+    return number_units(rank_by_win_rate(kept.item, first, second, kept.verdict, bootstrap=bootstrap), kept.units)
 
 
 def _labels(kept: Comparisons) -> NDArray[Any]:
     return np.array([unit.label for unit in kept.units.units] or [""])
 
 
-def _numbered(ranking: Ranking, kept: Comparisons) -> Ranking:
-    code = {unit.label: number for number, unit in enumerate(kept.units.units)}
+def number_units(ranking: Ranking, units: Units) -> Ranking:
+    """Replace labels of units by their codes."""
+    code = {unit.label: number for number, unit in enumerate(units.units)}
     return replace(ranking, systems=tuple(replace(row, system=code[str(row.system)]) for row in ranking.systems))
 
 
@@ -204,7 +199,7 @@ def _by_model(kept: Comparisons, settings: Settings) -> Ranking:
     effects = ranking.extras.pop("raters", None)
     if effects is not None:
         ranking.extras["rater_effects"] = _describe_spread(effects)
-    return _numbered(ranking, kept)
+    return number_units(ranking, kept.units)
 
 
 def _describe_spread(effects: Sequence[Mapping[str, Any]]) -> Table:
@@ -316,10 +311,7 @@ def systems_table(
                 "step": unit.step,
                 "label": unit.label,
                 "kind": unit.kind,
-                "value": estimate["value"],
-                "low": estimate["low"],
-                "high": estimate["high"],
-                "note": estimate["note"],
+                **{name: estimate[name] for name in ("value", "low", "high", "note")},
                 "n": ranked.n_outputs,
                 "n_ratings": ranked.n_ratings,
                 "simulated": shares[int(ranked.system)],
