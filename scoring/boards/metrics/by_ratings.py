@@ -13,10 +13,9 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.meta_evaluation import (
     Correlations,
     CorrelationSettings,
-    correlate,
 )
 from evalapp.stats.correlation.significance import AllPairs
-from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS, Bootstrap
+from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
 from scoring.boards.base import Progress, Settings, Table, order_evaluators
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
@@ -45,7 +44,6 @@ from scoring.boards.metrics.significance import (
     no_figures,
     tell_apart,
 )  # fmt: skip
-from scoring.boards.systems.rankings import read_draws
 
 #: Largest number of groups in the simulations of intervals (docs/results/intervals.md); the smallest is 30.
 MOST_SIMULATED = 100
@@ -84,7 +82,7 @@ def evaluators_table(
     compared, n = people if used.all() else people.only(used), len(sets.scored)
     comparison = _Comparison(people, compared, sets, settings, used, aside)
     report = progress or (lambda done, total: None)
-    ceiling = side_value("The noise ceiling", lambda: _ceiling(compared, settings), Estimate.undefined(FAILED))
+    ceiling = side_value("The noise ceiling", lambda: compute_ceiling(compared, settings), Estimate.undefined(FAILED))
     tested = comparison.test_evaluators()
     report(n, 2 * n)
     rows, last = comparison.correlate_evaluators(tested, ceiling, lambda done: report(n + done, 2 * n))
@@ -143,7 +141,7 @@ class _Comparison:
         human = (self.compared.mean, self.compared.item, self.compared.system)
         return side_value(
             "The tests between evaluators",
-            lambda: tell_apart(columns, self.sets.names, *human, self.settings, cluster=self.compared.cluster),
+            lambda: tell_apart(columns, self.sets.names, human, self.settings, cluster=self.compared.cluster),
             FAILED,
         )
 
@@ -166,8 +164,7 @@ class _Comparison:
             row = _row(one, correlations, " ".join(filter(None, (note, self.aside.get(place, "")))), whole)
             row |= {**no_figures(settings, FAILED), "n_missing": int((~np.isfinite(column[outside])).sum())}
             with side_figure("The accuracies of pairs"):
-                human = (self.compared.mean, self.compared.item, self.compared.system)
-                row |= extra_figures(column[self.used], *human, settings, cluster=self.compared.cluster)
+                row |= extra_figures(column[self.used], self.compared, settings)
             row["letters"], row["cluster"] = letters.get(place, ("", None))
             row["corrected"] = None
             if (coefficient := settings.get("coefficient") or "pearson") in row:
@@ -176,16 +173,6 @@ class _Comparison:
             rows.append(row)
             report(place + 1)
         return rows, correlations
-
-
-def _ceiling(people: People, settings: Settings) -> Estimate:
-    place = people.rating_place
-    if not len(place):
-        return Estimate.undefined("nothing was rated")
-    return compute_ceiling(
-        people.rating_value, place, people.rating_rater, people.item[place], people.system[place], settings,
-        cluster=people.cluster[place],
-    )  # fmt: skip
 
 
 def tested_part(test: Mapping[str, Any]) -> str:
@@ -256,21 +243,13 @@ def _correlate(
     note = one.note if level == "system" else ""
     if level == "system" and one.has_own and len(compared) < np.isfinite(one.column(people, level)).sum():
         note = f"{note}; {WIDER}"
-    bootstrap = settings.get("bootstrap")
-    correlations = correlate(
-        one.column(people, level)[rows],
-        compared.mean,
-        compared.item,
-        compared.system,
-        settings=CorrelationSettings(
-            level=level,
-            grouping=settings["grouping"],
-            nan_rule=settings.get("undefined") or "drop",
-            resampling_unit=bootstrap if level == "system" else None,
-        ),
-        bootstrap=Bootstrap(cluster=compared.cluster, **read_draws(settings)),
+    correlation = CorrelationSettings(
+        level=level,
+        grouping=settings["grouping"],
+        nan_rule=settings.get("undefined") or "drop",
+        resampling_unit=settings.get("bootstrap") if level == "system" else None,
     )
-    return correlations, note
+    return compared.correlate(one.column(people, level)[rows], correlation, compared.draw(settings)), note
 
 
 def describe_evaluator(one: Scored) -> Table:

@@ -11,8 +11,11 @@ import numpy as np
 
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.correlation.coefficients import Coefficient
+from evalapp.stats.correlation.meta_evaluation import Correlations, CorrelationSettings, correlate
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.base import Settings, Table
 from scoring.boards.data.columns import Ratings, Units, select_ratings
+from scoring.boards.systems.rankings import read_draws
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
@@ -72,6 +75,14 @@ class People:
             "n_simulated": self.n_simulated,
             "counted": self.counted,
         }
+
+    def draw(self, settings: Settings) -> Bootstrap:
+        """Return the bootstrap of groups of items, with the draws in `settings`."""
+        return Bootstrap(cluster=self.cluster, **read_draws(settings))
+
+    def correlate(self, metric: FloatArray, correlation: CorrelationSettings, draws: Bootstrap) -> Correlations:
+        """Return the correlations of scores of these outputs with the human scores."""
+        return correlate(metric, self.mean, self.item, self.system, settings=correlation, bootstrap=draws)
 
     def only(self, rows: BoolArray) -> People:
         """Return the scores of some of the outputs; counts of ratings stay those of all."""

@@ -217,7 +217,7 @@ def _tell_apart(
     # One row per system, so systems are exchanged or resampled.
     level = "system" if test == "permutation" else "segment"
     of_systems = {**settings, "level": level, "grouping": "none"}
-    return tell_apart(columns, names, systems.value, each, each, of_systems, cluster=None)
+    return tell_apart(columns, names, (systems.value, each, each), of_systems, cluster=None)
 
 
 def _row(

@@ -13,11 +13,12 @@ from evalapp.stats.correlation.ceiling import OutputRatings, disattenuate, noise
 from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
 from evalapp.stats.correlation.pair_tests import PairTests
-from evalapp.stats.correlation.pairs import calibrate_ties
+from evalapp.stats.correlation.pairs import TieCalibration, calibrate_ties
 from evalapp.stats.correlation.significance import AllPairs, compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.boards.base import Settings, Table
+from scoring.boards.metrics.people import People
 
 #: Figures by which evaluators are tested: a coefficient, or pairwise accuracy with calibrated ties.
 COMPARED = ("pearson", "spearman", "kendall", "acc-eq")
@@ -38,42 +39,27 @@ BLOCK = 500
 _FAST = ("pearson", "acc-eq")
 
 
-def extra_figures(
-    metric: FloatArray,
-    human: FloatArray,
-    item: IntArray,
-    system: IntArray,
-    settings: Settings,
-    *,
-    cluster: IntArray | None = None,
-) -> Table:
+def extra_figures(metric: FloatArray, people: People, settings: Settings) -> Table:
     """Return pairwise accuracies of an evaluator: within items with calibrated ties (with threshold and cross-validated
     accuracy), or PA and SPA at the system level."""
+    draws = {} if settings.get("resamples") is None else {"resamples": int(settings["resamples"])}
     if settings["level"] == "system":
-        return {
-            "pa": system_pairwise_accuracy(
-                metric, human, system, bootstrap=Bootstrap(**_resamples(settings))
-            ).as_dict(),
-            "spa": soft_pairwise_accuracy(
-                metric, human, item, system, bootstrap=Bootstrap(**_resamples(settings))
-            ).as_dict(),
-        }
+        pa = system_pairwise_accuracy(metric, people.mean, people.system, bootstrap=Bootstrap(**draws))
+        spa = soft_pairwise_accuracy(metric, people.mean, people.item, people.system, bootstrap=Bootstrap(**draws))
+        return {"pa": pa.as_dict(), "spa": spa.as_dict()}
     rule: Any = settings.get("undefined") or "drop"
-    ties = calibrate_ties(
-        metric,
-        human,
-        item,
-        folds=FOLDS,
-        nan_rule=rule,
-        bootstrap=Bootstrap(cluster=cluster, seed=13, **_resamples(settings)),
-    )
+    bootstrap = Bootstrap(cluster=people.cluster, seed=13, **draws)
+    ties = calibrate_ties(metric, people.mean, people.item, folds=FOLDS, nan_rule=rule, bootstrap=bootstrap)
+    return {"accuracy": describe_ties(ties)}
+
+
+def describe_ties(ties: TieCalibration) -> Table:
+    """Return an accuracy with calibrated ties, its threshold and the cross-validated accuracy."""
     validated = ties.cross_validated
     return {
-        "accuracy": {
-            **ties.accuracy.as_dict(),
-            "epsilon": None if np.isnan(ties.epsilon) else ties.epsilon,
-            "cross_validated": validated.as_dict() if validated is not None else None,
-        }
+        **ties.accuracy.as_dict(),
+        "epsilon": None if np.isnan(ties.epsilon) else ties.epsilon,
+        "cross_validated": None if validated is None else validated.as_dict(),
     }
 
 
@@ -83,24 +69,20 @@ def no_figures(settings: Settings, reason: str) -> Table:
     return {name: dict(undefined) for name in EXTRA[settings["level"]]}
 
 
-def compute_ceiling(
-    value: FloatArray,
-    output: IntArray,
-    rater: IntArray,
-    item: IntArray,
-    system: IntArray,
-    settings: Settings,
-    *,
-    cluster: IntArray | None = None,
-) -> Estimate:
+def compute_ceiling(people: People, settings: Settings) -> Estimate:
     """Return the noise ceiling: the highest coefficient that an error-free metric could reach with these raters' means
     (split halves). Undefined for figures that are not correlations."""
+    place = people.rating_place
+    if not len(place):
+        return Estimate.undefined("nothing was rated")
     coefficient = settings.get("coefficient", "pearson")
     if coefficient not in get_args(Coefficient):
         return Estimate.undefined("a ceiling is defined only for correlation coefficients")
     return noise_ceiling(
-        OutputRatings(value, output, rater, item=item, system=system),
-        bootstrap=Bootstrap(cluster=cluster, resamples=500, seed=13),
+        OutputRatings(
+            people.rating_value, place, people.rating_rater, item=people.item[place], system=people.system[place]
+        ),
+        bootstrap=Bootstrap(cluster=people.cluster[place], resamples=500, seed=13),
         settings=CorrelationSettings(
             coefficients=(coefficient,), level=settings["level"], grouping=settings["grouping"]
         ),
@@ -116,15 +98,13 @@ def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
 def tell_apart(
     columns: Sequence[FloatArray],
     names: Sequence[str],
-    human: FloatArray,
-    item: IntArray,
-    system: IntArray,
+    human: tuple[FloatArray, IntArray, IntArray],
     settings: Settings,
     *,
     cluster: IntArray | None,
 ) -> AllPairs | str:
     """Test all pairs of evaluators by `test` and `coefficient` of `settings` on the outputs that all have scored, or
-    return why nothing is tested."""
+    return why nothing is tested. `human`: the human score, item and system of each output."""
     test: Any = settings.get("test") or "permutation"
     coefficient: Any = settings.get("coefficient") or "pearson"
     usable = usable_columns(columns, names)
@@ -141,9 +121,7 @@ def tell_apart(
     is_earlier = test == EARLIER and cluster is not None
     result = compare_all(
         usable,
-        human,
-        item,
-        system,
+        *human,
         cluster=cluster,
         tests=PairTests(
             level=settings["level"],
@@ -210,7 +188,3 @@ def by_place(tested: AllPairs | str, names: Sequence[str]) -> dict[int, tuple[st
     places = {name: place for place, name in enumerate(unique_names(names))}
     rows = zip(tested.names, tested.letters, tested.rank, strict=True)
     return {places[name]: (letters, rank) for name, letters, rank in rows if letters}
-
-
-def _resamples(settings: Settings) -> dict[str, Any]:
-    return {} if settings.get("resamples") is None else {"resamples": int(settings["resamples"])}

@@ -32,7 +32,7 @@ from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, 
 from scoring.boards.metrics.compute import load_comparisons, load_scored_on
 from scoring.boards.metrics.people import Scored, ScoredSets, chosen_part, list_chosen, with_missing
 from scoring.boards.metrics.ranked import Compared
-from scoring.boards.metrics.significance import EARLIER, by_place, described, untested, usable_columns
+from scoring.boards.metrics.significance import EARLIER, by_place, describe_ties, described, untested, usable_columns
 from scoring.boards.pairs.query import PairsQuery
 from scoring.boards.systems.rankings import read_draws
 
@@ -227,23 +227,12 @@ def _row(
     if less is not None:
         with side_figure(f"The difference to {BASELINE}"):
             less = _less(right, baseline, pairs.cluster, draws).as_dict()
-    calibration = result.calibration
-    validated = calibration.cross_validated
-    cells: list[Table | None] = [
-        result.decided.as_dict(),
-        less,
-        {
-            **calibration.accuracy.as_dict(),
-            "epsilon": None if np.isnan(calibration.epsilon) else calibration.epsilon,
-            "cross_validated": None if validated is None else validated.as_dict(),
-        },
-    ]
     return {
         **describe_evaluator(one),
         "n": int(np.isfinite(right).sum()),
         "n_missing": result.n_missing,
         "equal": None if np.isnan(result.equal) else result.equal,
-        "cells": cells,
+        "cells": [result.decided.as_dict(), less, describe_ties(result.calibration)],
     }
 
 

@@ -1,7 +1,7 @@
 """Compute the leaderboard of evaluators by reference set."""
 
 from collections.abc import Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -14,7 +14,6 @@ from evalapp.stats.correlation.meta_evaluation import (
     OTHER_SYSTEMS,
     THESE_SYSTEMS,
     CorrelationSettings,
-    correlate,
 )
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -33,7 +32,6 @@ from scoring.boards.metrics.people import (
     with_missing,
 )
 from scoring.boards.references.query import EnhancedQuery
-from scoring.boards.systems.rankings import read_draws
 
 NOT_SCORED = "not scored with this set"
 
@@ -63,10 +61,9 @@ def enhanced_table(
     between all pairs of sets. `settings`: level, grouping, systems, ratings."""
     compared = people if outside.all() else people.only(outside)
     level, grouping = settings["level"], settings["grouping"]
-    correlation = CorrelationSettings(level=level, grouping=grouping)
-    draws = Bootstrap(cluster=compared.cluster, **read_draws(settings))
-    compute_row = partial(_compute_row, people, compared, outside, names, correlation, draws)
-    computed = [compute_row(sets) for sets in by_evaluator]
+    draws = compared.draw(settings)
+    comparison = _Comparison(people, compared, outside, CorrelationSettings(level=level, grouping=grouping), draws)
+    computed = [comparison.compute_row(names, sets) for sets in by_evaluator]
     rows = [row for row, _ in computed]
     wider = sorted({row["evaluator"] for row, is_wider in computed if is_wider})
     baseline = names[0] if names else ""
@@ -102,67 +99,59 @@ def enhanced_table(
     }
 
 
-def _compute_row(
-    people: People,
-    compared: People,
-    outside: BoolArray,
-    names: Sequence[str],
-    correlation: CorrelationSettings,
-    draws: Bootstrap,
-    sets: Mapping[str, Scored],
-) -> tuple[Table, bool]:
-    """Return the row of an evaluator, and whether its own values of systems count more outputs than are compared.
+@dataclass(frozen=True)
+class _Comparison:
+    """The human scores of all rated outputs, those that are `compared` because their outputs are in no training data
+    (`outside`), and how scores are correlated with them."""
 
-    Its cells use the rated outputs that it scored with all of its sets, so that only the references differ.
-    """
-    level = correlation.level
-    columns = {name: sets[name].column(people, level)[outside] for name in names if name in sets}
-    usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
-    cells = {}
-    for name in names:
-        if name not in columns:
-            cells[name] = _absent()
-            continue
-        metric = np.where(usable, columns[name], np.nan)
-        correlations = correlate(
-            metric, compared.mean, compared.item, compared.system, settings=correlation, bootstrap=draws
-        )
-        cells[name] = {
-            **{coefficient: correlations[coefficient].as_dict() for coefficient in COEFFICIENTS},
-            "n": correlations.n_pairs,
-            "signature": sets[name].signature,
-            "note": sets[name].note if level == "system" and not sets[name].has_own else "",
+    people: People
+    compared: People
+    outside: BoolArray
+    correlation: CorrelationSettings
+    draws: Bootstrap
+
+    def compute_row(self, names: Sequence[str], sets: Mapping[str, Scored]) -> tuple[Table, bool]:
+        """Return the row of an evaluator, and whether its own values of systems count more outputs than are compared.
+
+        Its cells use the rated outputs that it scored with all of its sets, so that only the references differ.
+        """
+        level = self.correlation.level
+        columns = {name: sets[name].column(self.people, level)[self.outside] for name in names if name in sets}
+        usable = np.all([np.isfinite(column) for column in columns.values()], axis=0)
+        columns = {name: np.where(usable, column, np.nan) for name, column in columns.items()}
+        cells = {}
+        for name in names:
+            if name not in columns:
+                cells[name] = _absent()
+                continue
+            correlations = self.compared.correlate(columns[name], self.correlation, self.draws)
+            cells[name] = {
+                **{coefficient: correlations[coefficient].as_dict() for coefficient in COEFFICIENTS},
+                "n": correlations.n_pairs,
+                "signature": sets[name].signature,
+                "note": sets[name].note if level == "system" and not sets[name].has_own else "",
+            }
+        first = sets[next(iter(sets))]
+        own = [one.column(self.people, level) for one in sets.values() if level == "system" and one.has_own]
+        row = {
+            "evaluator": first.evaluator,
+            "name": first.name,
+            "cells": cells,
+            "differences": side_value(
+                "The differences between reference sets", lambda: self._list_differences(columns), list[Table]()
+            ),
+            "n": int((usable & np.isfinite(self.compared.mean)).sum()),
         }
-    first = sets[next(iter(sets))]
-    own = [one.column(people, level) for one in sets.values() if level == "system" and one.has_own]
-    row = {
-        "evaluator": first.evaluator,
-        "name": first.name,
-        "cells": cells,
-        "differences": side_value(
-            "The differences between reference sets",
-            lambda: _differences(columns, usable, compared, correlation, draws),
-            list[Table](),
-        ),
-        "n": int((usable & np.isfinite(compared.mean)).sum()),
-    }
-    return row, any(usable.sum() < np.isfinite(column).sum() for column in own)
+        return row, any(usable.sum() < np.isfinite(column).sum() for column in own)
 
-
-def _differences(
-    columns: Mapping[str, FloatArray],
-    usable: BoolArray,
-    people: People,
-    correlation: CorrelationSettings,
-    drawn: Bootstrap,
-) -> list[Table]:
-    """Return Pearson of `a` minus Pearson of `b` for every two sets; `b` is the earlier one."""
-    result = []
-    for b, a in combinations(columns, 2):
-        one, two = (np.where(usable, columns[name], np.nan) for name in (a, b))
-        difference = compare(one, two, people.mean, people.item, people.system, settings=correlation, bootstrap=drawn)
-        result.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
-    return result
+    def _list_differences(self, columns: Mapping[str, FloatArray]) -> list[Table]:
+        """Return Pearson of `a` minus Pearson of `b` for every two sets; `b` is the earlier one."""
+        human = (self.compared.mean, self.compared.item, self.compared.system)
+        differences = []
+        for b, a in combinations(columns, 2):
+            difference = compare(columns[a], columns[b], *human, settings=self.correlation, bootstrap=self.draws)
+            differences.append({"a": a, "b": b, **difference.as_dict(), "p_holm": None})
+        return differences
 
 
 def _absent() -> Table:

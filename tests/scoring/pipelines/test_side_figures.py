@@ -56,7 +56,7 @@ TABLES = [
     ("metrics/by_ratings.py", "The accuracies of pairs", "metrics.by_ratings.extra_figures", RATED),
     ("metrics/by_ratings.py", "The coefficients divided by the noise ceiling", "metrics.by_ratings.corrected", RATED),
     ("side_figures.py", "The note of the table", "metrics.by_ratings._note", RATED),
-    ("references/compute.py", "The differences between reference sets", "references.compute._differences", SETS),
+    ("references/compute.py", "The differences between reference sets", "references.compute.compare", SETS),
     ("metrics/ranked.py", "The tests between evaluators", "metrics.ranked._tell_apart", RANKED),
     ("metrics/ranked.py", "The pairwise accuracy of systems", "metrics.ranked.system_pairwise_accuracy", RANKED),
     ("side_figures.py", "The note of the table", "metrics.ranked._note", RANKED),
