@@ -53,7 +53,7 @@ def add_faults(form: forms.Form, error: EvalappError) -> None:
         name = fault.field.removeprefix("options.")
         names = (f"option_{name}", name, synonyms.get(name, name))
         field = next((name for name in names if name in form.fields), None)
-        if field is None:
+        if field is None or form.fields[field].widget.is_hidden:
             unplaced.append(fault.message)
         else:
             # The field has a label, so the message need not begin with the name.
