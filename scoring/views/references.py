@@ -32,6 +32,7 @@ from .starting import open_run, start_from_form, start_run
 
 @project_page(GET="read")
 def reference_set_list(request: HttpRequest, project: Project) -> HttpResponse:
+    """The reference sets of a project, with what depends on each."""
     context = {
         "project": project,
         "rows": list_sets(project),
@@ -42,6 +43,7 @@ def reference_set_list(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="read")
 def reference_set(request: HttpRequest, project: Project, name: str) -> HttpResponse:
+    """A reference set item by item, with the steps of its selection."""
     row = get_set(project, name)
     key = request.GET.get("item", "").strip()
     shown, items = item_page(row.set, cursor=request.GET.get("cursor", ""), key=key)
@@ -73,6 +75,7 @@ def reference_set_file(request: HttpRequest, project: Project, name: str) -> Str
 
 @project_page(GET="read")
 def compare(request: HttpRequest, project: Project) -> HttpResponse:
+    """Two reference sets and the items on which they differ."""
     names = list_reference_sets(project)
     first = request.GET.get("first") or names[0]
     second = request.GET.get("second") or next((name for name in names if name != first), first)
@@ -84,6 +87,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="write", POST="write")
 def merge(request: HttpRequest, project: Project) -> HttpResponse:
+    """Merge reference sets into a new one."""
     form = MergeForm(request.POST or None, project=project, initial={"names": request.GET.getlist("set")})
     if request.method == "POST" and form.is_valid():
         try:
@@ -102,6 +106,7 @@ def merge(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="write", POST="write")
 def delete(request: HttpRequest, project: Project, name: str) -> HttpResponse:
+    """Delete a reference set, on request with the scores that use it."""
     row = get_set(project, name)
     if request.method == "POST":
         try:
@@ -145,6 +150,7 @@ def select_references(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="read", POST="write")
 def reliability_curves(request: HttpRequest, project: Project) -> HttpResponse:
+    """Reliability curves, which a run computes, and the form that starts it."""
     form = CurvesForm(request.POST or None, project=project)
     if response := start_run(request, project, form, start_curves):
         return response

@@ -20,6 +20,7 @@ from .evaluators import get_set
 
 @project_page(GET="write", POST="write")
 def delete(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
+    """Delete a score set."""
     score_set = get_set(project, evaluator, request.GET.get("set", ""))
     if request.method == "POST":
         try:
@@ -43,6 +44,7 @@ def delete(request: HttpRequest, project: Project, evaluator: str) -> HttpRespon
 
 @project_page(GET="read")
 def item_scores(request: HttpRequest, project: Project, item: int) -> HttpResponse:
+    """Scores of the outputs of an item, a fragment of its page."""
     row = Item.objects.filter(project=project, pk=item).first()
     if row is None:
         raise NotThere(_("There is no item %(item)d in %(project)s.") % {"item": item, "project": project.slug})
