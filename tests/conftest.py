@@ -73,7 +73,7 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
         return {"resamples": 20, **read_draws(settings)}
 
-    names = ("systems.rankings", "metrics.by_ratings", "references.rows", "slices.rows", "matrix.rows")
+    names = ("systems.rankings", "metrics.people", "slices.compute", "matrix.compute")
     # All are imported before the first is changed, since they import the function from each other.
     for module in [import_module(f"scoring.boards.{name}") for name in names]:
         monkeypatch.setattr(module, "read_draws", draws)

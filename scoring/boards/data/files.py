@@ -160,17 +160,17 @@ class ExportFolder:
         return {(row["item"], row["system"], row.get("step")): len(row["text"]) for row in self.rows("outputs")}
 
     @cached_property
-    def _score_sets(self) -> dict[str, Row]:
+    def _rows_of_sets(self) -> dict[str, Row]:
         return {row["id"]: row for row in self.rows("score_sets")}
 
     def get_score_set(self, name: str) -> Row:
         """Return the row of a score set. Raises `FolderError` if there is none, or no scores."""
         self._check_set(name)
-        return self._score_sets[name]
+        return self._rows_of_sets[name]
 
     @cached_property
     def _scores(self) -> dict[str, list[tuple[Place, float, bool]]]:
-        result: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self._score_sets}
+        result: dict[str, list[tuple[Place, float, bool]]] = {name: [] for name in self._rows_of_sets}
         for row in self.rows("scores"):
             value = row.get("value")
             place = (sys.intern(row["item"]), sys.intern(row["system"]), row.get("step"))
@@ -187,7 +187,7 @@ class ExportFolder:
             raise FolderError(table, "the folder has no judgements by rater; export them per rater")
 
     def _check_set(self, score_set: str) -> None:
-        if score_set not in self._score_sets:
+        if score_set not in self._rows_of_sets:
             raise FolderError("score_sets", f"there is no score set “{score_set}”; export with scores")
         # Without outputs there are no scores, and exports have no empty files.
         if not self.has("scores") and self.has("outputs"):

@@ -13,9 +13,11 @@ from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.correlation.coefficients import Coefficient
 from evalapp.stats.correlation.meta_evaluation import Correlations, CorrelationSettings, correlate
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.base import Settings, Table
 from scoring.boards.data.columns import Ratings, Units, select_ratings
 from scoring.boards.systems.rankings import read_draws
+
+Settings = Mapping[str, Any]
+Table = dict[str, Any]
 
 COEFFICIENTS: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
