@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -14,7 +15,7 @@ from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
-from evalapp.common.params import GREATEST_SEED, LEAST_SEED
+from evalapp.common.params import GREATEST_SEED, LEAST_SEED, bounds
 from scoring.services.scores import get_default_options
 
 if TYPE_CHECKING:
@@ -36,6 +37,14 @@ class SeedField(forms.IntegerField):
         super().__init__(
             initial=13, min_value=LEAST_SEED, max_value=GREATEST_SEED, label=gettext_lazy("Seed"), **kwargs
         )
+
+
+def number_field(options: type, name: str, label: Any, help_text: Any = "", **more: Any) -> forms.Field:
+    """Return the field of a number among the options of a run, with the default and the bounds that they declare."""
+    default = next(field.default for field in fields(options) if field.name == name)
+    low, high = bounds(options, name)
+    kind = forms.FloatField if isinstance(default, float) else forms.IntegerField
+    return kind(initial=default, min_value=low, max_value=high, label=label, help_text=help_text, **more)
 
 
 def set_choices(form: forms.Form, **choices: Iterable[str | tuple[str, str]]) -> None:

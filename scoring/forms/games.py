@@ -1,13 +1,11 @@
 """The form of games by an evaluator, below its leaderboard of systems."""
 
-from typing import Any
-
 from django import forms
 from django.utils.translation import gettext_lazy, gettext_noop
 
 from annotation.models.data import ORIGINAL
-from evalapp.common.params import bounds
-from scoring.services.reports import ITEMS, SEEDS, GamesOptions
+from scoring.forms.fields import SeedField, number_field
+from scoring.services.reports import GamesOptions
 
 #: What a game counts: label, and options of the evaluator. A rule for draws needs draws.
 COUNTS: dict[str, tuple[str, dict[str, str]]] = {
@@ -21,28 +19,21 @@ COUNTS: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def _number(name: str, initial: int, label: Any, help_text: Any) -> forms.IntegerField:
-    low, high = bounds(GamesOptions, name)
-    return forms.IntegerField(initial=initial, min_value=low, max_value=high, label=label, help_text=help_text)
-
-
 class GamesForm(forms.Form):
     """Options of games. Evaluator, systems and references are chosen above the table."""
 
     by = forms.CharField(widget=forms.HiddenInput, max_length=200)
     systems = forms.CharField(widget=forms.HiddenInput, max_length=20, required=False)
     references = forms.CharField(widget=forms.HiddenInput, max_length=200, required=False)
-    items = _number(
-        "items", ITEMS, gettext_lazy("Maximum items"),
+    items = number_field(
+        GamesOptions, "items", gettext_lazy("Maximum items"),
         gettext_lazy("Sampled with the seed, the same for all systems. Time grows linearly."),
     )  # fmt: skip
-    seeds = _number(
-        "seeds",
-        SEEDS,
-        gettext_lazy("Simulations"),
+    seeds = number_field(
+        GamesOptions, "seeds", gettext_lazy("Simulations"),
         gettext_lazy("Verdicts are computed once; games are simulated from them."),
-    )
-    seed = _number("seed", 13, gettext_lazy("Seed"), gettext_lazy("Samples items and games."))
+    )  # fmt: skip
+    seed = SeedField(help_text=gettext_lazy("Samples items and games."))
     counts = forms.ChoiceField(
         choices=[(name, gettext_lazy(text)) for name, (text, _options) in COUNTS.items()],
         required=False,

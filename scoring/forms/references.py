@@ -10,11 +10,11 @@ from django.utils.translation import gettext_lazy
 from annotation.models.data import ORIGINAL
 from annotation.selectors.data import list_system_names
 from evalapp.accounts.models import Project
-from scoring.forms.fields import SeedField, list_reference_sets, set_choices
+from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
 from scoring.selectors.candidates import OUTPUTS, WITHHELD, list_corpora
 from scoring.selectors.training import list_reference_judges
-from scoring.services.reference_selection import MOST_CANDIDATES, MOST_REFERENCES, STARTS, ReferenceSelection
-from scoring.services.reports import MOST_ITEMS, CurveOptions
+from scoring.services.reference_selection import STARTS, ReferenceSelection
+from scoring.services.reports import CurveOptions
 
 MOST_SYSTEMS = 200
 
@@ -39,9 +39,7 @@ class ReferenceSelectionForm(forms.Form):
         choices=[(name, text) for name, text in STARTS.items()], label=gettext_lazy("References kept"),
         help_text=gettext_lazy("One: as in the paper. All: every reference of the set is kept."),
     )  # fmt: skip
-    max = forms.IntegerField(
-        initial=10, min_value=1, max_value=MOST_REFERENCES, label=gettext_lazy("Maximum references per item")
-    )
+    max = number_field(ReferenceSelection, "max", gettext_lazy("Maximum references per item"))
     into = forms.SlugField(
         max_length=63, required=False, label=gettext_lazy("Name of the new set"),
         help_text=gettext_lazy("Lower-case letters, digits, hyphens. Not needed for a preview."),
@@ -50,21 +48,18 @@ class ReferenceSelectionForm(forms.Form):
         required=False, initial=True, label=gettext_lazy("Create control sets"),
         help_text=gettext_lazy("NAME-raw: references at the start. NAME-random: the same number at random."),
     )  # fmt: skip
-    min_gain = forms.FloatField(
-        initial=0.0, min_value=0, max_value=2, label=gettext_lazy("Minimum gain"),
-        help_text=gettext_lazy("Increase in reliability that a candidate needs; 0 in the paper."),
-        widget=forms.NumberInput(attrs={"step": "any"}),
+    min_gain = number_field(
+        ReferenceSelection, "min_gain", gettext_lazy("Minimum gain"),
+        gettext_lazy("Increase in reliability that a candidate needs; 0 in the paper."),
     )  # fmt: skip
     greedy = forms.BooleanField(
         required=False, label=gettext_lazy("Best first"),
         help_text=gettext_lazy("Compare all candidates in each step and add the best, not the first that helps."),
     )  # fmt: skip
-    per_item = forms.IntegerField(
-        initial=100, min_value=1, max_value=MOST_CANDIDATES, label=gettext_lazy("Maximum candidates per item")
-    )
-    turns = forms.IntegerField(
-        required=False, min_value=1, label=gettext_lazy("Turns of the context"),
-        help_text=gettext_lazy("Number of last turns used to search a corpus. Empty: all."),
+    per_item = number_field(ReferenceSelection, "per_item", gettext_lazy("Maximum candidates per item"))
+    turns = number_field(
+        ReferenceSelection, "turns", gettext_lazy("Turns of the context"),
+        gettext_lazy("Number of last turns used to search a corpus. Empty: all."), required=False,
     )  # fmt: skip
     systems = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label=gettext_lazy("Systems"),
@@ -74,12 +69,10 @@ class ReferenceSelectionForm(forms.Form):
         required=False, label=gettext_lazy("Items"), help_text=gettext_lazy("Keys, one per line. Empty: all."),
         widget=forms.Textarea(attrs={"rows": 3}),
     )  # fmt: skip
-    sample = forms.IntegerField(
-        required=False,
-        min_value=1,
-        label=gettext_lazy("Maximum items"),
-        help_text=gettext_lazy("Sampled with the seed. Empty: all."),
-    )
+    sample = number_field(
+        ReferenceSelection, "sample", gettext_lazy("Maximum items"),
+        gettext_lazy("Sampled with the seed. Empty: all."), required=False,
+    )  # fmt: skip
     seed = SeedField()
 
     FIRST = ("evaluator", "mix", "candidates", "references", "start", "max", "into", "controls")
@@ -138,10 +131,7 @@ class CurvesForm(forms.Form):
     references = forms.ChoiceField(
         label=gettext_lazy("References"), help_text=gettext_lazy("Smaller sets are sampled from this set.")
     )
-    sample = forms.IntegerField(
-        initial=300, min_value=1, max_value=MOST_ITEMS, label=gettext_lazy("Maximum items"),
-        help_text=gettext_lazy("Sampled with the seed."),
-    )  # fmt: skip
+    sample = number_field(CurveOptions, "sample", gettext_lazy("Maximum items"), gettext_lazy("Sampled with the seed."))
     seed = SeedField()
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:

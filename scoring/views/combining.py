@@ -13,7 +13,7 @@ from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.pages import page, project_page
 from scoring.boards.choices import RATINGS
 from scoring.forms.boards import list_aspects
-from scoring.forms.fields import SeedField, list_reference_sets, set_choices
+from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
 
 from ..models import Evaluator
 from ..selectors.score_sets import current_sets
@@ -46,9 +46,9 @@ class CombineForm(forms.Form):
     ratings = forms.ChoiceField(
         choices=list(RATINGS.items()), required=False, initial="raw", label=gettext_lazy("Ratings")
     )
-    share = forms.FloatField(
-        min_value=0.1, max_value=0.9, required=False, initial=0.5, label=gettext_lazy("Share of groups"),
-        help_text=gettext_lazy("Stacking: the share of groups of items for training, 0.1 to 0.9."),
+    share = number_field(
+        CombineOptions, "share", gettext_lazy("Share of groups"),
+        gettext_lazy("Stacking: the share of groups of items for training, 0.1 to 0.9."), required=False,
     )  # fmt: skip
     seed = SeedField(required=False, help_text=gettext_lazy("Selects the training groups."))
 

@@ -10,12 +10,12 @@ from django.utils.translation import gettext_lazy, gettext_noop
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.pages import page, project_page
-from scoring.forms.fields import set_choices
+from scoring.forms.fields import number_field, set_choices
 
 from ..selectors.robustness import KIND, latest_reports, reportable
 from ..selectors.runs import list_active_runs
-from ..selectors.written_kinds import KINDS, SAMPLE, find_sources
-from ..services.reports import MOST_ITEMS, RobustnessOptions, start_robustness
+from ..selectors.written_kinds import KINDS, find_sources
+from ..services.reports import RobustnessOptions, start_robustness
 from .starting import start_run
 
 #: Column heads of the kinds.
@@ -30,9 +30,9 @@ HEADS = {
 
 class RobustnessForm(forms.Form):
     evaluator = forms.ChoiceField(label=gettext_lazy("Evaluator"))
-    sample = forms.IntegerField(
-        initial=SAMPLE, min_value=1, max_value=MOST_ITEMS, label=gettext_lazy("Maximum items"),
-        help_text=gettext_lazy("Sampled from the items that have wrong answers."),
+    sample = number_field(
+        RobustnessOptions, "sample", gettext_lazy("Maximum items"),
+        gettext_lazy("Sampled from the items that have wrong answers."),
     )  # fmt: skip
 
     def __init__(self, *args: Any, names: list[str], has_wrong: bool, **kwargs: Any) -> None:
