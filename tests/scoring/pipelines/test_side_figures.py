@@ -249,7 +249,7 @@ def test_campaign_quality_appears_without_the_figure(cast, client, monkeypatch, 
 
 
 @pytest.mark.parametrize(
-    "target", ["annotation.views.campaign_quality._plots", "evalapp.stats.agreement.compute.rater_reports"]
+    "target", ["annotation.views.campaign_quality._plots", "evalapp.stats.agreement.raters.rater_reports"]
 )
 def test_plots_and_reports_of_a_campaign_may_fail(cast, client, monkeypatch, lenient_figures, target):
     campaign = open_for(cast, "pairwise", items=12, systems=("sys-a", "sys-b", "sys-c"), pairs=30)
