@@ -15,5 +15,5 @@ class RetrievalConfig(AppConfig):
         common_hooks.AFTER_RESTORE.register("retrieval.pipelines.restored:build_indexes")
         common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:check_server")
         common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:checks")
-        hooks.register_candidates("retrieval.services.candidates:find_candidates")
-        hooks.register_corpora("retrieval.selectors.corpora:list_choices")
+        hooks.find_candidates.register("retrieval.services.candidates:find_candidates")
+        hooks.list_corpora.register("retrieval.selectors.corpora:list_choices")

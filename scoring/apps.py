@@ -19,16 +19,14 @@ class ScoringConfig(AppConfig):
         hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"
         )
-        hooks.register_export(
-            prepare="scoring.services.exports:refresh_tables",
-            rows="scoring.selectors.exports:rows",
-            documents="scoring.selectors.exports:documents",
-            check="scoring.pipelines.restore:check",
-            store="scoring.pipelines.restore:store",
-            undo="scoring.services.undo:remove_imported_scores",
-        )
-        hooks.register_reliability("scoring.services.reliability:predict_reliability")
-        hooks.register_reliability_evaluators("scoring.services.reliability:list_evaluators")
+        hooks.prepare_export.register("scoring.services.exports:refresh_tables")
+        hooks.read_exported_rows.register("scoring.selectors.exports:rows")
+        hooks.make_exported_documents.register("scoring.selectors.exports:documents")
+        hooks.check_results.register("scoring.pipelines.restore:check")
+        hooks.store_results.register("scoring.pipelines.restore:store")
+        hooks.undo_results.register("scoring.services.undo:remove_imported_scores")
+        hooks.predict_reliability.register("scoring.services.reliability:predict_reliability")
+        hooks.list_reliability_evaluators.register("scoring.services.reliability:list_evaluators")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)
         overview.register_step("rankings", 50, ours.rankings_step)

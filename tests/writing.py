@@ -56,20 +56,20 @@ class FakePorts:
         return Candidates(tuple(row for row in rows if row.text not in exclude)[:k])
 
 
-def replace_hooks(monkeypatch: pytest.MonkeyPatch, **found: Any) -> None:
-    """Replaces the hooks of reference writing (`candidates`, `corpora`, ...) until the end of the test."""
-    for name, hook in found.items():
-        monkeypatch.setitem(hooks._WRITING, name, hook)
+def replace_hooks(monkeypatch: pytest.MonkeyPatch, **providers: Any) -> None:
+    """Replaces hooks of reference writing (`find_candidates`, `list_corpora`, ...) until the end of the test."""
+    for name, provider in providers.items():
+        monkeypatch.setattr(getattr(hooks, name), "target", provider)
 
 
 def fill_ports(monkeypatch: pytest.MonkeyPatch) -> FakePorts:
     fake = FakePorts()
     replace_hooks(
         monkeypatch,
-        candidates=fake.candidates,
-        corpora=lambda project: [(CORPUS, "Replies")],
-        reliability=fake.reliability,
-        evaluators=lambda project: [(EVALUATOR, "REAM 1")],
+        find_candidates=fake.candidates,
+        list_corpora=lambda project: [(CORPUS, "Replies")],
+        predict_reliability=fake.reliability,
+        list_reliability_evaluators=lambda project: [(EVALUATOR, "REAM 1")],
     )
     return fake
 

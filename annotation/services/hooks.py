@@ -12,24 +12,20 @@ output, so that its text is not replaced under a judgement::
     def count_of_upload(*, upload) -> int:
         return Score.objects.filter(output__upload=upload).count()
 
-The pages of reference writing ask for *candidates* and for the *reliability* of a set of references. If no app has
-registered, they get an empty answer with a note, and references can still be written."""
+The other hooks are functions that one app provides: `hooks.list_corpora.register("module:function")`. Until an app has
+registered, they do nothing or explain in a note what is missing; references can then still be written."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.utils.translation import gettext as _
 
-from evalapp.common.hooks import load_target
+from evalapp.common.hooks import Provider, load_target
 
 _DEPENDANTS: dict[str, str | Callable[..., int]] = {}
-
-
-def _resolve(target: Any) -> Callable[..., Any]:
-    return load_target(target) if isinstance(target, str) else target
 
 
 def register_dependant(name: str, count: str | Callable[..., int]) -> None:
@@ -40,63 +36,27 @@ def register_dependant(name: str, count: str | Callable[..., int]) -> None:
 
 def count_dependants(upload: Any) -> list[tuple[str, int]]:
     """(name, number) of the rows that depend on the upload, without zeros."""
-    counts = [(name, int(_resolve(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
+    counts = [(name, int(load_target(count)(upload=upload))) for name, count in sorted(_DEPENDANTS.items())]
     return [(name, count) for name, count in counts if count]
 
 
 # ---- exports and imports of other apps' data --------------------------------------------------------------
 
-_EXPORTED: dict[str, str | Callable[..., Any]] = {}
 #: `UploadChange.table` values that other apps use for their undo: scores of a set, tables.
 RESULT_TABLES = ("scores", "tables")
 
-
-def register_export(
-    *,
-    prepare: str | Callable[..., None],
-    rows: str | Callable[..., Iterable[tuple[str, dict[str, Any]]]],
-    documents: str | Callable[..., dict[str, Any]],
-    check: str | Callable[..., None],
-    store: str | Callable[..., None],
-    undo: str | Callable[..., dict[str, int]],
-) -> None:
-    """Register the functions by which an app's data are exported and imported.
-
-    prepare: `(*, project, tick)`, may write; runs before the exported moment.
-    rows: `(*, project)`, yields (table, row) in canonical order.
-    documents: `(*, project, raters)`, returns files with a single object by name; `raters` maps a rater to the
-        pseudonym used in this export.
-    check, store: the phases of an import, called with `import_checks.Check` and `import_store.Promotion`.
-    undo: `(*, upload)`, removes what `store` added, before the outputs of the upload are removed, and returns counts
-        by noun. `store` saves what `undo` needs as `UploadChange` with a table name from `RESULT_TABLES`."""
-    _EXPORTED.update(prepare=prepare, rows=rows, documents=documents, check=check, store=store, undo=undo)
-
-
-def prepare_export(*, project: Any, tick: Callable[[int, int], None]) -> None:
-    if _EXPORTED:
-        _resolve(_EXPORTED["prepare"])(project=project, tick=tick)
-
-
-def read_exported_rows(*, project: Any) -> Iterable[tuple[str, dict[str, Any]]]:
-    return _resolve(_EXPORTED["rows"])(project=project) if _EXPORTED else ()
-
-
-def make_exported_documents(*, project: Any, raters: Callable[[str], str]) -> dict[str, Any]:
-    return _resolve(_EXPORTED["documents"])(project=project, raters=raters) if _EXPORTED else {}
-
-
-def check_results(check: Any) -> None:
-    if _EXPORTED:
-        _resolve(_EXPORTED["check"])(check)
-
-
-def store_results(promotion: Any) -> None:
-    if _EXPORTED:
-        _resolve(_EXPORTED["store"])(promotion)
-
-
-def undo_results(*, upload: Any) -> dict[str, int]:
-    return _resolve(_EXPORTED["undo"])(upload=upload) if _EXPORTED else {}
+#: `(*, project, tick)`: may write; runs before the exported moment.
+prepare_export = Provider[None](lambda **_asked: None)
+#: `(*, project)`: yields (table, row) in canonical order.
+read_exported_rows = Provider[Iterable[tuple[str, dict[str, Any]]]](lambda **_asked: ())
+#: `(*, project, raters)`: files with a single object by name; `raters` maps a rater to the pseudonym of this export.
+make_exported_documents = Provider[dict[str, Any]](lambda **_asked: {})
+#: The phases of an import, called with `import_checks.Check` and `import_store.Promotion`.
+check_results = Provider[None](lambda _check: None)
+store_results = Provider[None](lambda _promotion: None)
+#: `(*, upload)`: removes what `store_results` added, before the outputs of the upload are removed, and returns counts
+#: by noun. `store_results` saves what it needs as `UploadChange` with a table name from `RESULT_TABLES`.
+undo_results = Provider[dict[str, int]](lambda **_asked: {})
 
 
 # ---- reference writing ------------------------------------------------------------------------------------
@@ -130,54 +90,16 @@ class Reliability:
     note: str = ""
 
 
-_WRITING: dict[str, str | Callable[..., Any]] = {}
-
-
-def register_candidates(candidates: str | Callable[..., Candidates]) -> None:
-    """Register `candidates(*, project, corpus, item, k, turns, exclude, text) -> Candidates`: the `k` texts nearest to
-    the last `turns` turns of the item's context (None: all turns), or search results for `text`, without those in
-    `exclude`. A corpus that cannot be read is a note, not an error."""
-    _WRITING["candidates"] = candidates
-
-
-def register_corpora(corpora: str | Callable[..., list[tuple[str, str]]]) -> None:
-    """Register `corpora(*, project) -> [(name, label)]`, the sources of candidates."""
-    _WRITING["corpora"] = corpora
-
-
-def register_reliability(reliability: str | Callable[..., Reliability]) -> None:
-    """Register `reliability(*, project, evaluator, item, sets, timeout=None) -> Reliability`: the reliability that a
-    trained evaluator predicts for each set of references of the item. After `timeout` seconds: None with a note."""
-    _WRITING["reliability"] = reliability
-
-
-def register_reliability_evaluators(evaluators: str | Callable[..., list[tuple[str, str]]]) -> None:
-    """Register `evaluators(*, project) -> [(slug, label)]`, the evaluators that predict reliability."""
-    _WRITING["evaluators"] = evaluators
-
-
-def find_candidates(
-    *, project: Any, corpus: str, item: Any, k: int = 100, turns: int | None = None,
-    exclude: Collection[str] = (), text: str | None = None,
-) -> Candidates:  # fmt: skip
-    if "candidates" not in _WRITING:
-        return Candidates(note=_("No corpus is set up here."))
-    provider = _resolve(_WRITING["candidates"])
-    return provider(project=project, corpus=corpus, item=item, k=k, turns=turns, exclude=exclude, text=text)
-
-
-def list_corpora(*, project: Any) -> list[tuple[str, str]]:
-    return _resolve(_WRITING["corpora"])(project=project) if "corpora" in _WRITING else []
-
-
-def predict_reliability(
-    *, project: Any, evaluator: str, item: Any, sets: list[tuple[str, ...]], timeout: float | None = None
-) -> Reliability:
-    if "reliability" not in _WRITING:
-        return Reliability((None,) * len(sets), note=_("No evaluator is available here."))
-    provider = _resolve(_WRITING["reliability"])
-    return provider(project=project, evaluator=evaluator, item=item, sets=sets, timeout=timeout)
-
-
-def list_reliability_evaluators(*, project: Any) -> list[tuple[str, str]]:
-    return _resolve(_WRITING["evaluators"])(project=project) if "evaluators" in _WRITING else []
+#: `(*, project, corpus, item, k, turns=None, exclude=(), text=None)`: the `k` texts nearest to the last `turns` turns
+#: of the item's context (None: all turns), or search results for `text`, without those in `exclude`. A corpus that
+#: cannot be read is a note, not an error.
+find_candidates = Provider(lambda **_asked: Candidates(note=_("No corpus is set up here.")))
+#: `(*, project)`: (name, label) of the sources of candidates.
+list_corpora = Provider[list[tuple[str, str]]](lambda **_asked: [])
+#: `(*, project, evaluator, item, sets, timeout=None)`: the reliability that a trained evaluator predicts for each set
+#: of references of the item. After `timeout` seconds: None with a note.
+predict_reliability = Provider(
+    lambda sets, **_asked: Reliability((None,) * len(sets), note=_("No evaluator is available here."))
+)
+#: `(*, project)`: (slug, label) of the evaluators that predict reliability.
+list_reliability_evaluators = Provider[list[tuple[str, str]]](lambda **_asked: [])

@@ -3,13 +3,18 @@ Apps register `module:function` in their `AppConfig.ready`; it is imported when 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 
-def load_target(target: str) -> Any:
-    """Return the object named `module:name`."""
+def load_target(target: str | Callable[..., Any]) -> Any:
+    """Return the object named `module:name`; objects are returned as they are."""
+    if not isinstance(target, str):
+        return target
     module, _, name = target.partition(":")
     return getattr(import_module(module), name)
 
@@ -31,6 +36,20 @@ class Hook:
     def collect(self, *arguments: Any, **named: Any) -> list[Any]:
         """Call all functions; return the items of their results in one list."""
         return [item for result in self.call(*arguments, **named) for item in result]
+
+
+class Provider(Generic[T]):
+    """A function that another app provides; until one is registered, its substitute is called."""
+
+    def __init__(self, substitute: Callable[..., T]) -> None:
+        self.target: str | Callable[..., T] = substitute
+
+    def register(self, target: str | Callable[..., T]) -> None:
+        """Set the function, or its name `module:function`."""
+        self.target = target
+
+    def __call__(self, *arguments: Any, **named: Any) -> T:
+        return load_target(self.target)(*arguments, **named)
 
 
 @dataclass(frozen=True)

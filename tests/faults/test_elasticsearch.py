@@ -106,7 +106,7 @@ def corpus(cast, relay, monkeypatch, settings, tmp_path) -> Iterator[Corpus]:
     settings.ELASTICSEARCH_TIMEOUT = 30  # the test machine may be busy
     handles.forget()
     fill_ports(monkeypatch)
-    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:find_candidates")
+    replace_hooks(monkeypatch, find_candidates="retrieval.services.candidates:find_candidates")
     corpus = make_corpus(cast.project, CORPUS, PAIRS)
     assert corpus.elastic_revision == 1
     yield corpus

@@ -24,7 +24,7 @@ PAIRS = [("Hello there? Yes?", f"Reply {n} <b>.") for n in range(30)] + [("A num
 def view(cast, monkeypatch):
     fake = fill_ports(monkeypatch)
     make_corpus(cast.project, CORPUS, PAIRS, licence="CC0")
-    replace_hooks(monkeypatch, candidates="retrieval.services.candidates:find_candidates")
+    replace_hooks(monkeypatch, find_candidates="retrieval.services.candidates:find_candidates")
     assert fake.asked == 0
     campaign = start_writing(cast, items=1, options={"candidates": 25})
     return open_task_view(cast.annotator, campaign)

@@ -141,7 +141,7 @@ def test_corpus_is_searched_without_outputs_and_present_references(project, monk
         asked.append(given)
         return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk", "row": 3, "licence": "CC0"}),))
 
-    replace_hooks(monkeypatch, candidates=candidates, corpora=lambda *, project: [("talk", "Talk")])
+    replace_hooks(monkeypatch, find_candidates=candidates, list_corpora=lambda *, project: [("talk", "Talk")])
     select_references(project, candidates="corpus:talk", turns=1)
     assert asked[0]["exclude"] == {"a b", "c", "a", "d e", "sys-a says something to k0."}
     assert (asked[0]["k"], asked[0]["turns"]) == (100, 1)
@@ -154,7 +154,7 @@ def test_corpus_is_searched_without_outputs_and_present_references(project, monk
 
 def test_unresponsive_corpus_fails_the_run(project, monkeypatch) -> None:
     note = Candidates(note="The index is being rebuilt.")
-    replace_hooks(monkeypatch, candidates=lambda **_: note, corpora=lambda *, project: [("talk", "Talk")])
+    replace_hooks(monkeypatch, find_candidates=lambda **_: note, list_corpora=lambda *, project: [("talk", "Talk")])
     run = select_references(project, candidates="corpus:talk")
     assert run.state == Run.State.FAILED
     assert "being rebuilt" in run.error
@@ -167,7 +167,7 @@ def test_unmatched_last_item_does_not_fail_the_run(project, monkeypatch) -> None
             return Candidates(note="No query of “talk” shares a word with the context.")
         return Candidates((Candidate("f g", "Hello you?", 0.5, {"corpus": "talk"}),))
 
-    replace_hooks(monkeypatch, candidates=candidates, corpora=lambda *, project: [("talk", "Talk")])
+    replace_hooks(monkeypatch, find_candidates=candidates, list_corpora=lambda *, project: [("talk", "Talk")])
     monkeypatch.setattr("retrieval.selectors.corpora.find_corpus", lambda project, name: name)
     monkeypatch.setattr("retrieval.services.candidates.find_like", lambda corpus, context, k: ([], ""))
     monkeypatch.setattr(pipeline, "CHUNK", 3)  # the fourth item is processed alone
