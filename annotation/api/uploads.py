@@ -25,7 +25,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import read_flag
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.api.parsers import HashedStream
-from evalapp.common.errors import BadInput, Fault, TooLarge
+from evalapp.common.errors import BadInput, TooLarge
 from evalapp.common.forms import read_number
 
 from .responses import PagedView
@@ -133,7 +133,7 @@ def _incoming(request: Request, kind: str) -> list[Incoming]:
     if "stream" in data and not request.FILES:
         if not kind:
             text = _("Add the kind of the rows: ?kind= one of %(kinds)s.") % {"kinds": ", ".join(BODY_KINDS)}
-            raise BadInput(text, faults=[Fault(text, field="kind")])
+            raise BadInput.for_field("kind", text)
         return [Incoming(f"{kind}.{data['ending']}", _chunks(data["stream"]))]
     if (request.content_type or "").partition(";")[0].strip() in BODY_TYPES:
         raise BadInput(_("The body has no rows."))

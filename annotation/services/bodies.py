@@ -40,8 +40,7 @@ def read_then(value: Any) -> Then:
         return "next"
     if value == "ahead":
         return "ahead"
-    message = _("next must be true, “next” or “ahead”.")
-    raise BadInput(message, faults=[Fault(message, field="next")])
+    raise BadInput.for_field("next", _("next must be true, “next” or “ahead”."))
 
 
 def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any:
@@ -49,16 +48,14 @@ def read_number(body: dict[str, Any], name: str, kinds: tuple[type, ...]) -> Any
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, kinds) or not 0 <= value <= 2**31 - 1:  # type: ignore[operator]
-        message = _("%(name)s must be a number of at least 0.") % {"name": name}
-        raise BadInput(message, faults=[Fault(message, field=name)])
+        raise BadInput.for_field(name, _("%(name)s must be a number of at least 0.") % {"name": name})
     return value
 
 
 def read_flag(body: dict[str, Any], name: str) -> bool | None:
     value = body.get(name)
     if value is not None and not isinstance(value, bool):
-        message = _("%(name)s must be true or false.") % {"name": name}
-        raise BadInput(message, faults=[Fault(message, field=name)])
+        raise BadInput.for_field(name, _("%(name)s must be true or false.") % {"name": name})
     return value
 
 
@@ -76,10 +73,9 @@ def read_text(body: dict[str, Any], name: str, most: int | None = None) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        message = _("%(name)s must be a text.") % {"name": name}
-        raise BadInput(message, faults=[Fault(message, field=name)])
+        raise BadInput.for_field(name, _("%(name)s must be a text.") % {"name": name})
     if most is not None and len(value) > most:
         message = _("%(name)s has %(n)s characters; the maximum is %(most)s.")
         message %= {"name": name, "n": f"{len(value):,}", "most": f"{most:,}"}
-        raise BadInput(message, faults=[Fault(message, field=name)])
+        raise BadInput.for_field(name, message)
     return value

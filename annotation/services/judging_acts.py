@@ -101,7 +101,7 @@ def make_stale_draft(row: BaseAssignment, version: int, draft: Any) -> StaleDraf
 
 def check_storable(name: str, value: Any) -> None:
     if not is_storable(value):
-        raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field=name)])
+        raise BadInput.for_field(name, UNSTORABLE)
 
 
 def _holds(cursor: Any, assignment: LockedAssignment, state: str, lease_until: datetime) -> bool:
@@ -158,7 +158,7 @@ def read_remark(reason: str, text: str) -> str:
     """The text of a flag as it is stored; BadInput if it or its reason is not valid."""
     if reason not in ItemFlag.Reason.values:
         message = _("Choose one of: %(reasons)s.") % {"reasons": ", ".join(ItemFlag.Reason.values)}
-        raise BadInput(message, faults=[Fault(message, field="reason")])
+        raise BadInput.for_field("reason", message)
     if len(text) > REMARK_LENGTH:
         limit = _("The maximum is %(n)s characters.") % {"n": f"{REMARK_LENGTH:,}"}
         raise BadInput(_("The text is too long."), faults=[Fault(limit, field="text")])

@@ -81,7 +81,7 @@ def check_system_kinds(kinds: dict[str, str]) -> None:
             "name": wrong[0],
             "kinds": ", ".join(SYSTEM_KINDS),
         }
-        raise BadInput(text, faults=[Fault(text, field="system_kinds")])
+        raise BadInput.for_field("system_kinds", text)
 
 
 def receive_upload(

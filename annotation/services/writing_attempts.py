@@ -17,7 +17,7 @@ from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
 from annotation.selectors.writing import get_own_task, list_closing_attempts, list_originals, set_texts
 from evalapp.accounts.models import User
-from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
+from evalapp.common.errors import BadInput, Conflict, NotAllowed
 
 from . import hooks
 from .judging_acts import check_storable
@@ -93,9 +93,9 @@ def submit_attempt(
 
 def _checked_text(text: Any) -> str:
     if not isinstance(text, str) or not text.strip():
-        raise _refuse("text", _("Write a text first."))
+        raise BadInput.for_field("text", _("Write a text first."))
     if len(text) > TEXT_LENGTH:
-        raise _refuse("text", _("The text is longer than %(n)s characters.") % {"n": f"{TEXT_LENGTH:,}"})
+        raise BadInput.for_field("text", _("The text is longer than %(n)s characters.") % {"n": f"{TEXT_LENGTH:,}"})
     check_storable("text", text)
     return text.strip()
 
@@ -107,12 +107,8 @@ def _checked_candidate(public: str | None) -> str | None:
     return public
 
 
-def _refuse(field: str, message: str, **extra: Any) -> BadInput:
-    return BadInput(message, faults=[Fault(message, field=field)], **extra)
-
-
 def _not_offered() -> BadInput:
-    return _refuse("candidate", _("This candidate was not offered here."))
+    return BadInput.for_field("candidate", _("This candidate was not offered here."))
 
 
 def _checked_seconds(seconds: float | None) -> float | None:
@@ -164,7 +160,7 @@ def _candidate(task: WritingTask, public: str | None) -> WritingCandidate | None
         if current is None:
             raise RoundConflict(_("There is no candidate in this round. Reload the page."))
         if public is None:
-            raise _refuse("candidate", _("Give the id of the candidate of this round."))
+            raise BadInput.for_field("candidate", _("Give the id of the candidate of this round."))
         if public != current.public:
             raise RoundConflict(_("The round has changed. Reload the page; your text is saved there."))
         return current
@@ -184,7 +180,7 @@ def _check_new(task: WritingTask, text: str, present: tuple[str, ...]) -> None:
     )
     form = same_text(text)
     if any(same_text(other) == form for other in (*present, *waiting.values_list("text", flat=True))):
-        raise _refuse("text", _("The item already has this text as a reference."))
+        raise BadInput.for_field("text", _("The item already has this text as a reference."))
 
 
 def _check_wording(task: WritingTask, text: str) -> dict[str, Any]:
@@ -210,7 +206,7 @@ def _check_wording(task: WritingTask, text: str) -> dict[str, Any]:
             message = _("Change at most %(limit)d words of the original; you changed %(changed)d.")
             message %= {"limit": limit, "changed": changed}
     if message:
-        raise _refuse("text", message, shared=meta.get("shared_words", []))
+        raise BadInput.for_field("text", message, shared=meta.get("shared_words", []))
     return meta
 
 

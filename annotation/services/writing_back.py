@@ -16,7 +16,7 @@ from annotation.allocation.texts import is_storable
 from annotation.models import Reference, WritingMember, WritingTask, WritingUnit, WrittenReference
 from annotation.selectors.writing import NOT_YOURS, TAKEN_BACK, get_own_task
 from evalapp.accounts.models import User
-from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.errors import BadInput, Conflict, NotThere
 
 from .writing_last import find_last_written, find_objection
 from .writing_later import was_taken_back, withdraw_row
@@ -40,8 +40,7 @@ def take_back_last(*, user: User, public: str, reference: str) -> TaskView:
     check_right(user, task.campaign)
     row = WrittenReference.objects.filter(task=task, public=reference).first() if is_storable(reference) else None
     if row is None:
-        message = _("You have no such text for this item. Reload the page.")
-        raise BadInput(message, faults=[Fault(message, field="reference")])
+        raise BadInput.for_field("reference", _("You have no such text for this item. Reload the page."))
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=task.unit_id)
         fresh = _lock_tasks(task)

@@ -17,7 +17,7 @@ from annotation.models import WritingCampaign, WritingMember, WritingUnit, Writt
 from annotation.selectors.writing import TAKEN_BACK, get_written, list_originals
 from evalapp.accounts.models import User
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.errors import BadInput, Conflict, NotThere
 
 from .writing_answers import SubmissionConflict
 from .writing_handout import lock_member
@@ -84,8 +84,7 @@ def confirm_reference(*, user: User, public: str, submission: UUID, better: str)
     """Store which of the two texts is better: a, b or tie. With the required number of votes for it, the written text
     is added to the set; with as many against it, it is rejected. The same submission again changes nothing."""
     if better not in ("a", "b", "tie"):
-        message = _("Choose a, b or tie.")
-        raise BadInput(message, faults=[Fault(message, field="better")])
+        raise BadInput.for_field("better", _("Choose a, b or tie."))
     row = WrittenReference.objects.select_related("campaign__project", "unit", "task").filter(public=public).first()
     if row is None:
         raise NotThere(_("There is no such text to confirm."))
@@ -148,7 +147,7 @@ def _verdict(swapped: bool, better: str) -> str:
 def withdraw_reference(*, user: User, reference_id: int, reason: str = "") -> WrittenReference:
     """Take a written reference out of its set; its record stays. Idempotent."""
     if not isinstance(reason, str) or not is_storable(reason):
-        raise BadInput(UNSTORABLE, faults=[Fault(UNSTORABLE, field="reason")])
+        raise BadInput.for_field("reason", UNSTORABLE)
     row = get_written(user=user, reference_id=reference_id)
     with transaction.atomic():
         WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)

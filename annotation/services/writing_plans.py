@@ -29,7 +29,7 @@ from annotation.models import (
 from annotation.models.data import ORIGINAL
 from annotation.selectors.writing import make_writing_plan
 from evalapp.accounts.models import Project, User
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import BadInput, Conflict
 
 from . import hooks
 from .campaign_work import CampaignWork, reject_plan
@@ -157,8 +157,7 @@ def _write_units(campaign: WritingCampaign) -> int:
         rng = random.Random(draw(campaign.items.get("seed", campaign.seed), "items"))
         ids = rng.sample(ids, min(sample, len(ids)))
     if not ids:
-        message = _explain_no_items(campaign)
-        raise BadInput(message, faults=[Fault(message, field="items")])
+        raise BadInput.for_field("items", _explain_no_items(campaign))
     random.Random(draw(campaign.seed, "ranks")).shuffle(ids)
     arms = campaign.options["arms"]
     by_item = campaign.options["assign"] == "item"

@@ -41,9 +41,9 @@ class EvalappError(Exception):
         self.extra = extra  # additional members of the problem document, JSON-ready
 
     @classmethod
-    def for_field(cls, field: str, message: str) -> Self:
+    def for_field(cls, field: str, message: str, **extra: object) -> Self:
         """Return an error about one field of a request."""
-        return cls(message, faults=[Fault(message, field=field)])
+        return cls(message, faults=[Fault(message, field=field)], **extra)
 
     @classmethod
     def from_faults(cls, faults: Sequence[Fault]) -> Self:

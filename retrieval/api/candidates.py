@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Item
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, Fault, NotThere
+from evalapp.common.errors import BadInput, NotThere
 
 from ..selectors.corpora import find_corpus
 from ..services.candidates import MOST, find_candidates, search_corpus
@@ -47,7 +47,7 @@ def _whole(request: Request, name: str, default: int | None, most: int) -> int |
         return default
     if not value.isdecimal() or not 1 <= int(value) <= most:
         text = _("%(name)s must be a whole number from 1 to %(most)d.") % {"name": name, "most": most}
-        raise BadInput(text, faults=[Fault(text, field=name)])
+        raise BadInput.for_field(name, text)
     return int(value)
 
 
@@ -76,12 +76,10 @@ class CandidateList(APIView):
             raise BadInput(UNSTORABLE)
         by = given.get("by", "context")
         if by not in BY:
-            text = _("by must be one of: %(choices)s.") % {"choices": ", ".join(BY)}
-            raise BadInput(text, faults=[Fault(text, field="by")])
+            raise BadInput.for_field("by", _("by must be one of: %(choices)s.") % {"choices": ", ".join(BY)})
         k = _whole(request, "k", 20, MOST) or 20
         if "corpus" not in given:
-            text = _("The corpus is missing.")
-            raise BadInput(text, faults=[Fault(text, field="corpus")])
+            raise BadInput.for_field("corpus", _("The corpus is missing."))
         corpus = find_corpus(project, given["corpus"]).name
         q = given.get("q", "")
         words = q if by == "words" and q.strip() else None
@@ -92,8 +90,7 @@ class CandidateList(APIView):
             turns = _whole(request, "turns", None, 1000)
             candidates = find_candidates(project=project, corpus=corpus, item=item, k=k, turns=turns, text=words)
         elif not q.strip():
-            text = _("Give a search text (q) or an item.")
-            raise BadInput(text, faults=[Fault(text, field="q")])
+            raise BadInput.for_field("q", _("Give a search text (q) or an item."))
         else:
             candidates = search_corpus(project=project, corpus=corpus, words=words, context=q, k=k)
         return Response(CandidatesSerializer({"results": candidates.rows, "note": candidates.note}).data)

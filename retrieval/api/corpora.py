@@ -131,7 +131,7 @@ def _add(request: Request, project: Project, corpus: Corpus) -> CorpusPart:
     file, kind = request.FILES.get("file"), request.data.get("derive", "")
     if (file is None) == (not kind):
         text = _("Send a file as the part “file”, or derive: one of %(kinds)s.") % {"kinds": ", ".join(DERIVED)}
-        raise BadInput(text, faults=[Fault(text, field="file")])
+        raise BadInput.for_field("file", text)
     if file is None:
         return add_rows(corpus=corpus, user=request.user, project=project, kind=str(kind))
     incoming = Incoming(file.name or "", file.chunks(CHUNK))
@@ -184,8 +184,7 @@ class CorpusList(PagedView):
         if request.content_type.startswith("multipart/"):  # in which all values are text
             shared = _TRUTH.get(str(shared).lower())
         if not isinstance(shared, bool):
-            text = _("shared must be true or false.")
-            raise BadInput(text, faults=[Fault(text, field="shared")])
+            raise BadInput.for_field("shared", _("shared must be true or false."))
         if shared:
             get_project(user=request.user, slug=slug, need="manage")
         corpus = create_corpus(project=project, user=request.user, shared=shared, **given)

@@ -159,7 +159,7 @@ def add_rows(
             "project": project.slug,
             "kind": DERIVED[kind],
         }
-        raise BadInput(text, faults=[Fault(text, field="derive")])
+        raise BadInput.for_field("derive", text)
     if not corpus.licence and not corpus.parts.exists():
         corpus.licence = project.licence[:500]
         corpus.save(update_fields=["licence"])

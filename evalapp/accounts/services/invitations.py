@@ -62,8 +62,7 @@ def create_invitation(
             faults=[Fault(_("From 1 to %(most)d.") % {"most": MAX_USES}, field="max_uses")],
         )
     if landing and not (landing.startswith("/") and url_has_allowed_host_and_scheme(landing, allowed_hosts=None)):
-        text = _("Enter a page of this site, starting with a slash.")
-        raise BadInput(text, faults=[Fault(text, field="landing")])
+        raise BadInput.for_field("landing", _("Enter a page of this site, starting with a slash."))
     _check_landing(project, landing)
     secret = secrets.token_urlsafe(24)
     invitation = Invitation.objects.create(
@@ -95,7 +94,7 @@ def _check_landing(project: Project, landing: str) -> None:
     elif match.kwargs.get("slug", project.slug) != project.slug:
         text = _("This page belongs to another project. Enter a page of this project.")
     if text:
-        raise BadInput(text, faults=[Fault(text, field="landing")])
+        raise BadInput.for_field("landing", text)
 
 
 def find_invitation(*, secret: str) -> Invitation:
@@ -150,7 +149,7 @@ def check_look(name: str) -> None:
             "This user name differs from that of another account only in capitals or in letters that look alike. "
             "Choose another, or sign in if that account is yours."
         )
-        raise Conflict(text, faults=[Fault(text, field="username")])
+        raise Conflict.for_field("username", text)
 
 
 @transaction.atomic
@@ -179,7 +178,7 @@ def join_with_new_account(
             user.save()
     except IntegrityError as error:
         text = _("This user name is taken. Choose another, or sign in if it is yours.")
-        raise Conflict(text, faults=[Fault(text, field="username")]) from error
+        raise Conflict.for_field("username", text) from error
     audit.record(verb="account.created", actor=user, object=user.username)
     return accept_invitation(secret=secret, user=user)
 

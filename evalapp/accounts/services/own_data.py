@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import ApiToken, Membership, User
 from evalapp.common import audit
 from evalapp.common.audit_chain import erase_person
-from evalapp.common.errors import BadInput, Conflict, Fault
+from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.hooks import OWN_DATA, WITHDRAW_TEXTS, OwnData
 from evalapp.common.models import AuditEvent
 
@@ -71,15 +71,14 @@ def close_account(*, user: User, password: str) -> User:
     """Close an account: sign-in becomes impossible and personal data are removed; the id stays with ratings and texts.
     Raises Conflict if the user is the only owner of a project."""
     if not user.check_password(password):
-        text = _("Wrong password.")
-        raise BadInput(text, faults=[Fault(text, field="password")])
+        raise BadInput.for_field("password", _("Wrong password."))
     for member in Membership.objects.filter(user=user).select_related("project"):
         try:
             remove_member(member=member, actor=user)
         except Conflict as error:
             text = _("You are the only owner of %(project)s. Name another owner or delete the project first.")
             text %= {"project": member.project.name}
-            raise Conflict(text, faults=[Fault(text, field="password")]) from error
+            raise Conflict.for_field("password", text) from error
     name = user.username
     ApiToken.objects.filter(user=user).delete()
     for model in (AccessAttempt, AccessLog, AccessFailureLog):

@@ -39,10 +39,9 @@ def check_slug(slug: str) -> None:
     try:
         SLUG(slug)
     except ValidationError as error:
-        raise BadInput(str(error.message), faults=[Fault(str(error.message), field="slug")]) from error
+        raise BadInput.for_field("slug", str(error.message)) from error
     if slug in RESERVED:
-        text = _("“%(slug)s” is reserved. Choose another short name.") % {"slug": slug}
-        raise BadInput(text, faults=[Fault(text, field="slug")])
+        raise BadInput.for_field("slug", _("“%(slug)s” is reserved. Choose another short name.") % {"slug": slug})
 
 
 def _check_lines(description: dict[str, Any]) -> None:
@@ -73,7 +72,7 @@ def create_project(*, slug: str, name: str = "", owner: User | None, **descripti
             project = Project.objects.create(slug=slug, name=name or slug, created_by=owner, **description)
     except IntegrityError as error:
         text = _("The short name “%(slug)s” is taken. Choose another.") % {"slug": slug}
-        raise Conflict(text, faults=[Fault(text, field="slug")]) from error
+        raise Conflict.for_field("slug", text) from error
     audit.record(verb="project.created", project=project, actor=owner, object=project.slug)
     if owner is not None:
         add_member(project=project, user=owner, role=Role.OWNER, actor=owner)
@@ -100,8 +99,7 @@ def delete_project(*, project: Project, actor: User, confirmation: str) -> Run |
     """Delete a project with its contents. `confirmation` is its short name as the user typed it. The project disappears
     at once; the contents of a large project are removed by the returned run."""
     if confirmation != project.slug:
-        text = _("Type “%(slug)s” to delete the project.") % {"slug": project.slug}
-        raise BadInput(text, faults=[Fault(text, field="confirmation")])
+        raise BadInput.for_field("confirmation", _("Type “%(slug)s” to delete the project.") % {"slug": project.slug})
     from evalapp.common.deletion import delete_with_contents
 
     return delete_with_contents(project=project, actor=actor)

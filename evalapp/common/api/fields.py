@@ -98,8 +98,7 @@ def read_flag(given: Mapping[str, Any], name: str) -> bool:
     """Return a flag of the query string: true for 1, true or yes, false if missing. Other values raise `BadInput`."""
     value = str(given.get(name, "")).lower()
     if value not in _FLAGS:
-        text = _("%(name)s must be 1 or 0.") % {"name": name}
-        raise BadInput(text, faults=[Fault(text, field=name)])
+        raise BadInput.for_field(name, _("%(name)s must be 1 or 0.") % {"name": name})
     return _FLAGS[value]
 
 

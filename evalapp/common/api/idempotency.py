@@ -21,7 +21,7 @@ from rest_framework.response import Response
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
 
-from ..errors import BadInput, Conflict, Fault
+from ..errors import BadInput, Conflict
 from ..idempotency import begin_request, forget_request, keep_answer, reused
 from ..models import IdempotencyKey
 from ..outages import persist
@@ -57,7 +57,7 @@ def idempotent(need: Need = "write") -> Callable[[Callable[..., Response]], Call
                 return post(view, request, slug=slug, **rest)
             if not _KEY.fullmatch(key):
                 text = _("%(name)s must have 1 to 255 visible ASCII characters, for example a UUID.") % {"name": HEADER}
-                raise BadInput(text, faults=[Fault(text, field=HEADER)])
+                raise BadInput.for_field(HEADER, text)
             get_project(user=request.user, slug=slug, need=need)
             return _process_once(request, key, lambda: post(view, request, slug=slug, **rest))
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.errors import BadInput, Fault
+from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination, paginate
 from evalapp.common.queue import cancel_run, queue_place, retry_run
@@ -104,8 +104,7 @@ class RunList(APIView):
         kind = params.pop("kind", None)
         jobs = {job.kind: job for job in list_public_jobs()}
         if not isinstance(kind, str) or kind not in jobs:
-            text = _("kind must be one of: %(kinds)s.") % {"kinds": ", ".join(jobs)}
-            raise BadInput(text, faults=[Fault(text, field="kind")])
+            raise BadInput.for_field("kind", _("kind must be one of: %(kinds)s.") % {"kinds": ", ".join(jobs)})
         run = jobs[kind].ask(project=project, user=request.user, params=params)
         data = RunDetailSerializer(run, context={"request": request, "project": project}).data
         return Response(data, status=202, headers={"Location": data["url"]})
