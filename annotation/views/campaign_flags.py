@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -21,7 +20,6 @@ from evalapp.common.pagination import keyset
 from .campaign_pages import PAGE_SIZE, CampaignPages, may_write
 
 
-@login_required
 @require_safe
 def flag_list(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """Flags by annotators, newest first; with `?resolved=1` the resolved ones."""
@@ -41,7 +39,6 @@ def flag_list(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> 
     return page(request, kind.get_template("flags"), context)
 
 
-@login_required
 @require_POST
 def flag_resolve(request: HttpRequest, slug: str, pk: int, flag: int, kind: CampaignPages) -> HttpResponse:
     campaign = kind.get_parts(request, slug, pk, "write")[1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -19,7 +18,6 @@ from .campaign_pages import JUDGING, PAGE_SIZE, may_write
 from .campaign_tables import answer_lines, describe_unit
 
 
-@login_required
 @require_safe
 def judgement_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Judgements, newest first; all versions with `?versions=all`."""
@@ -43,7 +41,6 @@ def judgement_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return page(request, "annotation/campaigns/judgements.html", context)
 
 
-@login_required
 @require_safe
 def unit_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Units with the number of their answers."""

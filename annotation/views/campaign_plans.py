@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -36,7 +35,6 @@ DONE_WORDS = {
 }
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpResponse:
     """A new draft; `?from=` copies the plan of another campaign."""
@@ -50,7 +48,6 @@ def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpRe
     return _show_form(request, project, None, kind, kind.editor(project, plan=plan))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def campaign_edit(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """Any part of a draft; after opening only what does not affect the answers."""
@@ -128,7 +125,6 @@ def _preview_guidelines(request: HttpRequest) -> str:
     return render_markdown(request.POST.get("guidelines", "")[:PREVIEWED])
 
 
-@login_required
 @require_POST
 def guidelines_preview(request: HttpRequest, slug: str) -> HttpResponse:
     """The guidelines as annotators will see them, requested by the form while they are written."""
@@ -137,7 +133,6 @@ def guidelines_preview(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/campaigns/form/_preview.html", context)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: CampaignPages) -> HttpResponse:
     """Open, pause, resume or close. Closing asks for confirmation."""
@@ -169,7 +164,6 @@ def _count_answers(campaign: Any) -> dict[str, Any]:
     return {"written": campaign.written.filter(state=WrittenReference.State.SHOWN).count()}
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def campaign_delete(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     project, campaign = kind.get_parts(request, slug, pk, "write")

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -21,7 +20,6 @@ from .campaign_pages import JUDGING, may_write
 from .writing_plots import Dot, Line, draw_rounds, looks
 
 
-@login_required
 @require_safe
 def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project, campaign = JUDGING.get_parts(request, slug, pk)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -38,7 +37,6 @@ USUAL_SECONDS, MOST_SECONDS = 15, 3600
 MOST_NUMBER = 999_999
 
 
-@login_required
 @require_safe
 def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -56,7 +54,6 @@ def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/campaigns/list.html", context)
 
 
-@login_required
 @require_safe
 def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A draft with its estimate, or the progress of a campaign, which refreshes itself until the campaign is closed."""
@@ -117,7 +114,6 @@ def _watch(campaign: Campaign) -> dict[str, Any]:
     }
 
 
-@login_required
 @require_safe
 def campaign_preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The judging page as annotators see it, with a text of the plan; nothing can be submitted."""

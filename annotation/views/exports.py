@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
@@ -73,7 +72,6 @@ def _sent(post: QueryDict) -> dict[str, Any]:
     return {**usual, **post.dict()}
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def export_list(request: HttpRequest, slug: str) -> HttpResponse:
     posted = request.method == "POST"
@@ -104,7 +102,6 @@ def _files(run: Run) -> dict[str, Any]:
     return {"archive": run.result.get("archive"), "bytes": run.result.get("bytes"), "files": run.result["files"]}
 
 
-@login_required
 @require_safe
 def export_file(request: HttpRequest, slug: str, pk: int, name: str) -> HttpResponseBase:
     run = find_run(user=request.user, pk=pk, slug=slug)
@@ -113,7 +110,6 @@ def export_file(request: HttpRequest, slug: str, pk: int, name: str) -> HttpResp
     return send_file(run, name)
 
 
-@login_required
 @require_POST
 def export_delete(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug, need="write")

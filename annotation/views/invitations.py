@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -25,7 +24,6 @@ from .plan_forms import LinkForm
 SHOWN = 100
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """The links of this campaign and a form for a new one. A new link is shown once, in the response to the POST."""
@@ -48,7 +46,6 @@ def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -
     return response
 
 
-@login_required
 @require_POST
 def invitation_revoke(request: HttpRequest, slug: str, pk: int, invitation: int, kind: CampaignPages) -> HttpResponse:
     project, campaign = kind.get_parts(request, slug, pk, "write")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -32,7 +31,6 @@ PAGE = 50
 MAX_CHOICES = 500
 
 
-@login_required
 @require_safe
 def item_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -56,7 +54,6 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/item/list.html", context, fragment="table")
 
 
-@login_required
 @require_safe
 def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -66,7 +63,6 @@ def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return page(request, "annotation/item/show.html", context)
 
 
-@login_required
 @require_safe
 def system_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -80,7 +76,6 @@ def system_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/item/systems.html", context)
 
 
-@login_required
 @require_POST
 def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")

@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -109,7 +108,6 @@ def turn_context(request: HttpRequest, campaign: Campaign, turn: NextAssignment)
     return make_card_context(request, campaign, turn.sheet, turn.shown, progress=turn.progress, why=turn.why)
 
 
-@login_required
 @require_GET
 def my_work(request: HttpRequest) -> HttpResponse:
     """The annotator's campaigns with their progress."""
@@ -122,7 +120,6 @@ def my_work(request: HttpRequest) -> HttpResponse:
     return page(request, "annotation/my/work.html", context, fragment="campaigns")
 
 
-@login_required
 @never_cache
 @require_GET
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
@@ -132,7 +129,6 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
     return page(request, PAGE, turn_context(request, campaign, turn))
 
 
-@login_required
 @never_cache
 @require_GET
 def judge_next(request: HttpRequest, pk: int) -> HttpResponse:
@@ -216,7 +212,6 @@ def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
     return {**shown["feedback"], "rows": rows}
 
 
-@login_required
 @never_cache
 @require_http_methods(["GET", "POST"])
 def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
@@ -291,7 +286,6 @@ def _uuid(text: str) -> UUID:
         raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
 
 
-@login_required
 @require_GET
 def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
     """Go to the last answer before the current text."""
@@ -306,7 +300,6 @@ def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("annotation:judge-one", pk, row.public)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Skip a text, with an optional reason; the annotator is not shown it again."""
@@ -318,7 +311,6 @@ def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return page(request, "annotation/judging/skip.html", {"campaign": campaign, "row": row, "sheet": sheet})
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Report a problem with a text; it can still be judged."""
@@ -329,7 +321,6 @@ def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return show_flag_page(request, "annotation/judging/flag.html", context, flag_assignment, public, back)
 
 
-@login_required
 @require_GET
 def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
     """The guidelines of a campaign."""

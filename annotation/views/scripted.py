@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import login_not_required, login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 
@@ -21,10 +21,11 @@ def wants_json(request: HttpRequest) -> bool:
 
 
 def signed_in(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Like `login_required`, but scripts get a 401. They would follow the redirect to the sign-in page, take it for a
-    success and delete their local copy of the text."""
+    """Requires signing in like other pages, but scripts get a 401. They would follow the redirect to the sign-in page,
+    take it for a success and delete their local copy of the text."""
     guarded = login_required(view)
 
+    @login_not_required  # the guard redirects people itself
     @wraps(view)
     def guard(request: HttpRequest, *arguments: Any, **named: Any) -> HttpResponse:
         if wants_json(request) and not request.user.is_authenticated:

@@ -6,7 +6,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
@@ -64,7 +63,6 @@ class UploadForm(forms.Form):
     )
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
     posted = request.method == "POST"
@@ -95,7 +93,6 @@ def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/upload/list.html", context, status=422 if posted else 200)
 
 
-@login_required
 @require_safe
 def upload_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     upload = find_upload(user=request.user, pk=pk, slug=slug)
@@ -123,7 +120,6 @@ def _shown(request: HttpRequest, upload: Upload) -> dict[str, Any]:
     }
 
 
-@login_required
 @require_POST
 def upload_store(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     upload = find_upload(user=request.user, pk=pk, slug=slug, need="write")
@@ -134,7 +130,6 @@ def upload_store(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("annotation:upload-show", slug, pk)
 
 
-@login_required
 @require_POST
 def upload_undo(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     upload = find_upload(user=request.user, pk=pk, slug=slug, need="write")

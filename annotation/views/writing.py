@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -44,7 +43,6 @@ CHOICES = (
 )
 
 
-@login_required
 @never_cache
 @require_GET
 def write(request: HttpRequest, pk: int) -> HttpResponse:
@@ -201,7 +199,6 @@ def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return redirect("annotation:write-one", pk, public)
 
 
-@login_required
 @require_POST
 def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Finish the item with any number of references."""
@@ -210,7 +207,6 @@ def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return redirect("annotation:write", pk)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Skip the item, with an optional reason; the annotator is not shown it again."""
@@ -222,7 +218,6 @@ def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return page(request, "annotation/writing/skip.html", {"campaign": task.campaign, "task": task})
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Report a problem with an item; it can still be worked on."""
@@ -231,7 +226,6 @@ def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return show_flag_page(request, "annotation/writing/flag.html", context, flag_task, public, back)
 
 
-@login_required
 @never_cache
 @require_http_methods(["GET", "POST"])
 def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
@@ -256,7 +250,6 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
     return page(request, "annotation/writing/confirm.html", context)
 
 
-@login_required
 @require_GET
 def write_guidelines(request: HttpRequest, pk: int) -> HttpResponse:
     """The guidelines of a campaign."""

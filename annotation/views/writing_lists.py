@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -67,7 +66,6 @@ def make_written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str])
     ]
 
 
-@login_required
 @require_safe
 def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Written references, newest first."""
@@ -86,7 +84,6 @@ def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return page(request, "annotation/writing/references.html", context)
 
 
-@login_required
 @require_safe
 def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Submitted texts and discarded candidates, newest first."""
@@ -124,7 +121,6 @@ def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
     return row
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
     """Take a reference out of its set, with a reason; it can be restored."""
@@ -142,7 +138,6 @@ def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int)
     return page(request, "annotation/writing/withdraw.html", {"project": project, "campaign": campaign, "row": row})
 
 
-@login_required
 @require_POST
 def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
     campaign = WRITING.get_parts(request, slug, pk, "write")[1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
@@ -41,7 +40,6 @@ def _make_view(campaign: WritingCampaign, item: Item, arm: str) -> TaskView:
     )
 
 
-@login_required
 @require_safe
 def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """`?item=` is the number of an item of the plan, `?arm=` one of its arms."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -23,7 +22,6 @@ from .writing_watch import make_watch_context
 LATEST_SHOWN = 8
 
 
-@login_required
 @require_safe
 def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A draft with its estimate, or the progress of a campaign, which refreshes itself until the campaign is closed."""

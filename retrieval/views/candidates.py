@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
@@ -17,7 +16,6 @@ FIRST = 20
 MOST_WORDS = 10_000
 
 
-@login_required
 @require_safe
 def candidates(request: HttpRequest, public: str) -> HttpResponse:
     """Responses whose queries are most similar to the task's context, or pairs that contain the words `q`."""

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -46,7 +45,6 @@ BY = {"context": gettext_lazy("like this context"), "words": gettext_lazy("with 
 _WORDS = re.compile(r"\s+|\S+")
 
 
-@login_required
 @require_safe
 def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -60,7 +58,6 @@ def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "retrieval/corpora/list.html", context, fragment="table")
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def corpus_new(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="write")
@@ -101,7 +98,6 @@ def _add(request: HttpRequest, form: AddForm, project: Project, corpus: Corpus) 
     return True
 
 
-@login_required
 @require_safe
 def corpus_show(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project, corpus = get_visible(request.user, slug, name)
@@ -180,7 +176,6 @@ def _marked(text: str, wanted: frozenset[str], tokens: Any) -> Iterator[tuple[st
             yield word, bool(word_tokens & wanted)
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def corpus_add(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project, corpus = get_visible(request.user, slug, name, change=True)
@@ -192,7 +187,6 @@ def corpus_add(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     return page(request, "retrieval/corpora/add.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_POST
 def corpus_index(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     """Rebuild the index."""
@@ -201,7 +195,6 @@ def corpus_index(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     return redirect("retrieval:corpus", slug, name)
 
 
-@login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def corpus_delete(request: HttpRequest, slug: str, name: str) -> HttpResponse:
     project, corpus = get_visible(request.user, slug, name, change=True)

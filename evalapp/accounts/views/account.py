@@ -6,7 +6,6 @@ from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.utils import timezone
@@ -30,7 +29,6 @@ from evalapp.common.errors import NotThere
 from evalapp.common.pages import page
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def account(request: HttpRequest) -> HttpResponse:
     # The form gets a second instance, so that the header does not show refused values.
@@ -44,7 +42,6 @@ def account(request: HttpRequest) -> HttpResponse:
 
 
 @sensitive_post_parameters()
-@login_required
 @require_http_methods(["GET", "POST"])
 def own_data(request: HttpRequest) -> HttpResponse:
     """Show the data stored about the user; withdraw texts or close the account."""
@@ -62,7 +59,6 @@ def own_data(request: HttpRequest) -> HttpResponse:
     return page(request, "accounts/account/own_data.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_safe
 def own_data_file(request: HttpRequest) -> HttpResponse:
     """Download the data stored about the user as JSON."""
@@ -73,7 +69,6 @@ def own_data_file(request: HttpRequest) -> HttpResponse:
 
 
 @sensitive_post_parameters()
-@login_required
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
     form = PasswordForm(request.user, request.POST or None)
@@ -91,7 +86,6 @@ def say_revoked(count: int) -> str:
     return f" {text % {'count': count}}" if count else ""
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """List and create tokens. Only the response to the POST contains the secret."""
@@ -106,7 +100,6 @@ def tokens(request: HttpRequest) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def token_revoke(request: HttpRequest, pk: int) -> HttpResponse:
     token = ApiToken.objects.visible_to(request.user).filter(pk=pk).first()

@@ -6,6 +6,7 @@ from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -48,6 +49,7 @@ def _welcome(request: HttpRequest, member: Membership, invitation: Invitation) -
     return redirect(invitation.landing or "home")
 
 
+@login_not_required
 @sensitive_post_parameters("password")
 @require_http_methods(["GET", "POST"])
 def invitation(request: HttpRequest, secret: str) -> HttpResponse:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -37,14 +36,12 @@ def _context(request: HttpRequest, project: Project) -> dict:
     }
 
 
-@login_required
 @require_http_methods(["GET"])
 def members(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
     return page(request, "accounts/people/members.html", _context(request, project))
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def invite(request: HttpRequest, slug: str) -> HttpResponse:
     """Create an invitation. Only the response to the POST contains the link."""
@@ -59,7 +56,6 @@ def invite(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
-@login_required
 @require_POST
 def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
@@ -82,7 +78,6 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
 
 
-@login_required
 @require_POST
 def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
@@ -103,7 +98,6 @@ def _still_in(request: HttpRequest, project: Project) -> bool:
     return can(user=request.user, project=project, need="read")
 
 
-@login_required
 @require_POST
 def invitation_revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")

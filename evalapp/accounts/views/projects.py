@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
@@ -19,7 +18,6 @@ from evalapp.common.errors import EvalappError
 from evalapp.common.pages import page
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def create(request: HttpRequest) -> HttpResponse:
     check_may_create_projects(request.user)
@@ -30,7 +28,6 @@ def create(request: HttpRequest) -> HttpResponse:
     return page(request, "accounts/projects/create.html", {"form": form}, status=422 if form.errors else 200)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def settings(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")
@@ -43,7 +40,6 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "accounts/projects/settings.html", context, status=422 if form.errors else 200)
 
 
-@login_required
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="manage")

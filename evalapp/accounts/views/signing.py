@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth import login, views
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse_lazy
@@ -46,6 +47,7 @@ class SignIn(views.LoginView):
         return [(limits.SIGN_IN_BY_ADDRESS, limits.client_ip(self.request)), (limits.SIGN_IN_BY_NAME, name)]
 
 
+@method_decorator(login_not_required, name="dispatch")
 class SignOut(views.LogoutView):
     http_method_names = ["post", "options"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
@@ -10,6 +11,7 @@ from evalapp.common.pages import page
 from evalapp.common.problem_types import PROBLEM_TYPES
 
 
+@login_not_required
 @require_safe
 def errors(request: HttpRequest) -> HttpResponse:
     """List all types of problem documents with meaning and remedy; their `type` links here."""

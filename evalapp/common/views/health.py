@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 
 from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
@@ -15,11 +16,13 @@ LOCAL = {"127.0.0.1", "::1"}
 PROXY = ("X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded")
 
 
+@login_not_required
 @require_safe
 def live(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok"})
 
 
+@login_not_required
 @require_safe
 def ready(request: HttpRequest) -> JsonResponse:
     """Report all parts; status 503 if the database or the disk is unavailable. Pages work without the others."""
@@ -28,6 +31,7 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ok" if is_ready else "unavailable", **parts}, status=200 if is_ready else 503)
 
 
+@login_not_required
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return metrics to clients with METRICS_TOKEN and to programs on this machine, not behind a proxy; 404 to

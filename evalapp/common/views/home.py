@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.decorators import login_required
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
@@ -16,6 +16,7 @@ from evalapp.common.pages import page
 from evalapp.common.selectors import list_deletions
 
 
+@login_not_required
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     if not request.user.is_authenticated:
@@ -31,7 +32,6 @@ def home(request: HttpRequest) -> HttpResponse:
     return page(request, "common/home/projects.html", context)
 
 
-@login_required
 @require_safe
 def overview(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a project. Annotators, who may not see its data, are redirected to their work."""

@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
@@ -22,7 +21,6 @@ from evalapp.common.run_facts import describe_params, split_result
 from evalapp.common.selectors import find_run, list_runs, log_tail
 
 
-@login_required
 @require_safe
 def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     project = get_project(user=request.user, slug=slug, need="read")
@@ -47,7 +45,6 @@ def run_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "common/runs/list.html", context, fragment="table")
 
 
-@login_required
 @require_safe
 def run_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug)
@@ -89,13 +86,11 @@ def _result(run: Run) -> dict:
     }
 
 
-@login_required
 @require_POST
 def run_cancel(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _change(request, slug, pk, cancel_run)
 
 
-@login_required
 @require_POST
 def run_retry(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     return _change(request, slug, pk, retry_run)
