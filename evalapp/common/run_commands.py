@@ -88,7 +88,7 @@ def read_options(kind: type[T], options: dict[str, Any]) -> T:
 class RunCommand(Command):
     """A command that starts a run, executes or follows it, and prints its result.
 
-    Subclasses implement `start`, and `show_result` for a run that has ended.
+    Subclasses implement `start`, and `show_result` for a run that has ended. They may change `explain_failure`.
     """
 
     def add_run_arguments(self, parser: CommandParser) -> None:
@@ -102,7 +102,7 @@ class RunCommand(Command):
     def show_result(self, result: dict[str, Any]) -> None:
         raise NotImplementedError(type(self).__name__)
 
-    def work(self, **options: Any) -> dict[str, Any]:
+    def work(self, *args: Any, **options: Any) -> dict[str, Any]:
         return self.follow(self.start(send=not options["here"], **options), options)
 
     def follow(self, run: Run, options: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +114,11 @@ class RunCommand(Command):
         elif not options["detach"]:
             run = follow_run(run, self.say)
         if run.state in (Run.State.FAILED, Run.State.CANCELLED):
-            raise EvalappError(run.error or f"Run {run.pk} was cancelled. Continue it with: manage.py retry {run.pk}")
+            raise self.explain_failure(run)
         return {"run": run.pk, "state": run.state, **(run.result or {})}
+
+    def explain_failure(self, run: Run) -> EvalappError:
+        return EvalappError(run.error or f"Run {run.pk} was cancelled. Continue it with: manage.py retry {run.pk}")
 
     def show(self, result: dict[str, Any]) -> None:
         if result["state"] in Run.ACTIVE:

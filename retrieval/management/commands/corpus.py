@@ -11,8 +11,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import commands
 from evalapp.common.errors import Conflict, EvalappError, Fault, NotThere
 from evalapp.common.models import Run
-from evalapp.common.run_lines import follow_run
-from evalapp.common.runner import execute_run
+from evalapp.common.run_commands import RunCommand
 
 from ...models import Corpus
 from ...pipelines.index import update_index
@@ -21,7 +20,7 @@ from ...selectors.corpora import describe_condition, get_corpus, list_corpora
 from ...services.corpora import DERIVED, add_file, add_rows, create_corpus, delete_corpus
 
 
-class Command(commands.Command):
+class Command(RunCommand):
     help = "Add to a retrieval corpus (created if it does not exist), list corpora, delete one."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -41,9 +40,7 @@ class Command(commands.Command):
         )
         parser.add_argument("--licence", default="", help="shown with every candidate")
         parser.add_argument("--source", default="", help="where the pairs come from")
-        where = parser.add_mutually_exclusive_group()
-        where.add_argument("--detach", action="store_true", help="return at once; the run goes on in a worker")
-        where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
+        self.add_run_arguments(parser)
 
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["project"]) if options["project"] else None
@@ -80,7 +77,10 @@ class Command(commands.Command):
             else:
                 assert project is not None
                 part = add_rows(corpus=corpus, user=None, project=project, kind=kind, send=not options["here"])
-            return {"name": corpus.name, "made": made, **self._see_through(corpus, part.pk, options)}
+            if corpus.run is None:  # without a project
+                done = update_index(corpus, CommandWork(self.say), part=part.pk)
+                return {"name": corpus.name, "made": made, "state": Run.State.SUCCEEDED.value, **done}
+            return {"name": corpus.name, "made": made, **self.follow(corpus.run, options)}
         except EvalappError:
             if made and not Corpus.objects.get(pk=corpus.pk).revision and not corpus.parts.filter(state="waiting"):
                 delete_corpus(corpus=corpus, user=None)
@@ -100,18 +100,10 @@ class Command(commands.Command):
                 raise Conflict(text + f"Leave --{name} out, or create another corpus.")
         return corpus, False
 
-    def _see_through(self, corpus: Corpus, part: int, options: dict[str, Any]) -> dict[str, Any]:
-        """Execute the run here, follow it, or leave it to the worker. Without a project there is no run."""
-        run = corpus.run
-        if run is None:
-            return {"state": Run.State.SUCCEEDED.value, **update_index(corpus, CommandWork(self.say), part=part)}
-        if options["here"]:
-            run = execute_run(run.pk, echo=self.say if options["verbosity"] else None) or follow_run(run, self.say)
-        elif not options["detach"]:
-            run = follow_run(run, self.say)
-        if run.state in (Run.State.FAILED, Run.State.CANCELLED):
-            raise _failure(run)
-        return {"run": run.pk, "state": str(run.state), **(run.result or {})}
+    def explain_failure(self, run: Run) -> EvalappError:
+        error = super().explain_failure(run)
+        error.faults = [Fault(**row) for row in run.faults]
+        return error
 
     def show(self, result: dict[str, Any]) -> None:
         if "corpora" in result:
@@ -122,17 +114,13 @@ class Command(commands.Command):
                 self.stdout.write("No corpus yet. Create one: manage.py corpus add NAME FILE --project SLUG")
         elif "deleted" in result:
             self.stdout.write(f"{result['deleted']['name']} is deleted.")
-        elif result["state"] in Run.ACTIVE:
-            self.stdout.write(f"Run {result['run']} is {result['state']}. Follow it: manage.py run {result['run']}")
         else:
-            new = "" if result.get("added") is None else f", {result['added']:,} new"
-            read = f"{result['name']}: {result['read']:,} pairs read{new}"
-            self.stdout.write(f"{read}; {result['pairs']:,} different pairs are indexed.")
+            super().show(result)
 
-
-def _failure(run: Run) -> EvalappError:
-    faults = [Fault(**row) for row in run.faults]
-    return EvalappError(run.error or f"Run {run.pk} was cancelled. Go on: manage.py retry {run.pk}", faults=faults)
+    def show_result(self, result: dict[str, Any]) -> None:
+        new = "" if result.get("added") is None else f", {result['added']:,} new"
+        read = f"{result['name']}: {result['read']:,} pairs read{new}"
+        self.stdout.write(f"{read}; {result['pairs']:,} different pairs are indexed.")
 
 
 def _listed(project: Project | None) -> list[Corpus]:

@@ -8,8 +8,7 @@ from typing import Any
 from evalapp.common import commands
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
-from evalapp.common.run_lines import follow_run
-from evalapp.common.runner import execute_run
+from evalapp.common.run_commands import RunCommand
 
 from ...models import Corpus
 from ...pipelines.index import update_index
@@ -18,15 +17,13 @@ from ...selectors.corpora import get_corpus, list_corpora
 from ...services.corpora import start_indexing
 
 
-class Command(commands.Command):
+class Command(RunCommand):
     help = "Rebuild the search index of every corpus that a project can use; `-` for SLUG: of the shared ones."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", metavar="SLUG")
         parser.add_argument("--corpus", default="", metavar="NAME", help="only this corpus")
-        where = parser.add_mutually_exclusive_group()
-        where.add_argument("--detach", action="store_true", help="return at once; the runs go on in a worker")
-        where.add_argument("--here", action="store_true", help="work in this process, without worker or queue")
+        self.add_run_arguments(parser)
 
     def work(self, *, slug: str, corpus: str, **options: Any) -> dict[str, Any]:
         project = None if slug == "-" else commands.find_project(slug)
@@ -45,17 +42,12 @@ class Command(commands.Command):
                 continue
             run = start_indexing(corpus=row, user=None, through=project, send=not options["here"])
             assert run is not None  # there is a project
-            results.append(self._see_through(run, row, options))
+            self.indexed = row.name
+            results.append({"corpus": row.name, **self.follow(run, options)})
         return {"corpora": results}
 
-    def _see_through(self, run: Run, corpus: Corpus, options: dict[str, Any]) -> dict[str, Any]:
-        if options["here"]:
-            run = execute_run(run.pk, echo=self.say if options["verbosity"] else None) or follow_run(run, self.say)
-        elif not options["detach"]:
-            run = follow_run(run, self.say)
-        if run.state in (Run.State.FAILED, Run.State.CANCELLED):
-            raise EvalappError(f"{corpus.name}: {run.error or 'the run was cancelled'}")
-        return {"run": run.pk, "state": str(run.state), "corpus": corpus.name, **(run.result or {})}
+    def explain_failure(self, run: Run) -> EvalappError:
+        return EvalappError(f"{self.indexed}: {run.error or 'the run was cancelled'}")
 
     def show(self, result: dict[str, Any]) -> None:
         for row in result["corpora"]:
