@@ -19,7 +19,6 @@ from annotation.services.campaigns import update_campaign
 from annotation.services.campaigns_preview import get_item_texts
 from evalapp.common.errors import Conflict, EvalappError
 from evalapp.common.forms import read_number
-from evalapp.common.pages import page
 
 from .campaign_pages import JUDGING
 from .campaign_tables import describe_system
@@ -95,7 +94,7 @@ def _pasted(text: str) -> tuple[dict[str, list], str]:
 @require_http_methods(["GET", "POST"])
 def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """`?q=` searches items; `?item=` shows one with its texts and the form for the expected answer."""
-    project, campaign = JUDGING.get_parts(request, slug, pk, "write")
+    campaign = JUDGING.find(request, slug, pk, "write")
     if campaign.state != Campaign.State.DRAFT:
         message = _("Practice and control items are fixed once a campaign has been opened. Copy it to change them.")
         raise Conflict(message)
@@ -123,23 +122,23 @@ def checks(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             else:
                 messages.success(request, _("Saved."))
                 return redirect("annotation:campaign-checks", slug, pk)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "form": form,
-        "plan": plan,
-        "errors": errors,
-        "errors_pasted": errors_pasted,
-        "pasted": request.POST.get("pasted", ""),
-        "typed": request.POST,
-        "lists": [(name, [_words(row, form) for row in plan[name]]) for name in LISTS],
-        "sides": _sides(form),
-        "questions": _questions(request, form),
-        "example": _example(form),
-        "may_write": True,
+    return JUDGING.show(
+        request,
+        "checks",
+        campaign,
+        status=422 if errors or errors_pasted else 200,
+        form=form,
+        plan=plan,
+        errors=errors,
+        errors_pasted=errors_pasted,
+        pasted=request.POST.get("pasted", ""),
+        typed=request.POST,
+        lists=[(name, [_words(row, form) for row in plan[name]]) for name in LISTS],
+        sides=_sides(form),
+        questions=_questions(request, form),
+        example=_example(form),
         **_chosen(request, campaign),
-    }
-    return page(request, "annotation/campaigns/checks.html", context, status=422 if errors or errors_pasted else 200)
+    )
 
 
 def _words(row: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
@@ -236,7 +235,7 @@ def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
 
 @require_POST
 def check_remove(request: HttpRequest, slug: str, pk: int, name: str, number: int) -> HttpResponse:
-    campaign = JUDGING.get_parts(request, slug, pk, "write")[1]
+    campaign = JUDGING.find(request, slug, pk, "write")
     rows = make_campaign_plan(campaign)[name] if name in LISTS else []
     if number >= len(rows):
         raise Conflict(_("That row no longer exists. Reload the page."))

@@ -14,34 +14,25 @@ from annotation.selectors.campaigns_watch import get_pseudonyms
 from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import NotThere
-from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
-from .campaign_pages import PAGE_SIZE, CampaignPages, may_write
+from .campaign_pages import PAGE_SIZE, CampaignPages
 
 
 @require_safe
 def flag_list(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """Flags by annotators, newest first; with `?resolved=1` the resolved ones."""
-    project, campaign = kind.get_parts(request, slug, pk)
+    campaign = kind.find(request, slug, pk)
     resolved = request.GET.get("resolved") == "1"
     rows = list_flags(campaign, resolved=resolved)
     flags = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "pseudonyms": get_pseudonyms(campaign) if isinstance(campaign, Campaign) else rater_names(project.pk),
-        "resolved": resolved,
-        "page": flags,
-        "flags": flags.rows,
-        "may_write": may_write(request, project),
-    }
-    return page(request, kind.get_template("flags"), context)
+    names = get_pseudonyms(campaign) if isinstance(campaign, Campaign) else rater_names(campaign.project_id)
+    return kind.show(request, "flags", campaign, page=flags, flags=flags.rows, resolved=resolved, pseudonyms=names)
 
 
 @require_POST
 def flag_resolve(request: HttpRequest, slug: str, pk: int, flag: int, kind: CampaignPages) -> HttpResponse:
-    campaign = kind.get_parts(request, slug, pk, "write")[1]
+    campaign = kind.find(request, slug, pk, "write")
     row = campaign.flags.select_related("campaign__project").filter(pk=flag).first()
     if row is None:
         raise NotThere(_("There is no such flag in this campaign."))

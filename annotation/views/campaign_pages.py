@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
@@ -14,6 +14,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import NotThere
+from evalapp.common.pages import page
 
 from .campaign_forms import JudgingEditor, RunningForm
 from .plan_forms import PlanEditor
@@ -36,17 +37,22 @@ class CampaignPages(Generic[C]):
     editor: type[PlanEditor]
     running_form: Any
 
-    def get_parts(self, request: HttpRequest, slug: str, pk: int, need: Need = "read") -> tuple[Project, C]:
-        """Project and campaign if the user's role in the project covers `need`."""
+    def find(self, request: HttpRequest, slug: str, pk: int, need: Need = "read") -> C:
+        """The campaign with its project, if the user's role in the project covers `need`."""
         project = get_project(user=request.user, slug=slug, need=need)
         campaign = self.model.objects.select_related(*self.related).filter(project=project, pk=pk).first()
         if campaign is None:
             raise NotThere(_("There is no such campaign in this project."))
         campaign.project = project
-        return project, campaign
+        return campaign
 
-    def get_template(self, name: str) -> str:
-        return f"annotation/{self.templates}/{name}.html"
+    def show(
+        self, request: HttpRequest, name: str, campaign: C, *, status: int = 200, fragment: str = "", **context: Any
+    ) -> HttpResponse:
+        """A page of the campaign by the name of its template."""
+        project = campaign.project
+        context |= {"project": project, "campaign": campaign, "may_write": may_write(request, project)}
+        return page(request, f"annotation/{self.templates}/{name}.html", context, status=status, fragment=fragment)
 
     def get_landing(self, campaign: C) -> str:
         """The address that an invitation link leads to."""

@@ -43,7 +43,7 @@ def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpRe
         return _save(request, project, None, kind)
     plan = None
     if (source := read_number(request.GET.get("from", ""))) is not None:
-        copied = kind.get_parts(request, slug, source, "write")[1]
+        copied = kind.find(request, slug, source, "write")
         plan = {**_get_plan(copied), "name": _("%(name)s (copy)") % {"name": copied.name}}
     return _show_form(request, project, None, kind, kind.editor(project, plan=plan))
 
@@ -51,12 +51,13 @@ def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpRe
 @require_http_methods(["GET", "POST"])
 def campaign_edit(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """Any part of a draft; after opening only what does not affect the answers."""
-    project, campaign = kind.get_parts(request, slug, pk, "write")
+    campaign = kind.find(request, slug, pk, "write")
     if campaign.state != Campaign.State.DRAFT:
-        return _edit_running(request, project, campaign, kind)
+        return _edit_running(request, campaign, kind)
     if request.method == "POST":
-        return _save(request, project, campaign, kind)
-    return _show_form(request, project, campaign, kind, kind.editor(project, plan=_get_plan(campaign)))
+        return _save(request, campaign.project, campaign, kind)
+    editor = kind.editor(campaign.project, plan=_get_plan(campaign))
+    return _show_form(request, campaign.project, campaign, kind, editor)
 
 
 def _get_plan(campaign: Any) -> dict[str, Any]:
@@ -68,7 +69,7 @@ def _show_form(
     **more: Any,
 ) -> HttpResponse:  # fmt: skip
     context = {"project": project, "campaign": campaign, **editor.get_context(), **more}
-    return page(request, kind.get_template("form"), context, status=status)
+    return page(request, f"annotation/{kind.templates}/form.html", context, status=status)
 
 
 def _save(request: HttpRequest, project: Project, campaign: Any, kind: CampaignPages) -> HttpResponse:
@@ -99,7 +100,7 @@ def _store(request: HttpRequest, project: Project, campaign: Any, editor: PlanEd
     return editor.create(project=project, user=request.user, plan=plan)
 
 
-def _edit_running(request: HttpRequest, project: Project, campaign: Any, kind: CampaignPages) -> HttpResponse:
+def _edit_running(request: HttpRequest, campaign: Any, kind: CampaignPages) -> HttpResponse:
     preview = None
     if request.method == "POST":
         form = kind.running_form(request.POST, campaign=campaign)
@@ -113,12 +114,12 @@ def _edit_running(request: HttpRequest, project: Project, campaign: Any, kind: C
                 form.add_faults(error.faults, error.detail)
             else:
                 messages.success(request, _("Saved. Annotators see the changes with their next item."))
-                return redirect(f"annotation:{kind.name}", project.slug, campaign.pk)
+                return redirect(f"annotation:{kind.name}", campaign.project.slug, campaign.pk)
     else:
         initial = kind.editor.form_class.read_initial(_get_plan(campaign))
         form = kind.running_form(initial=initial, campaign=campaign)
-    context = {"project": project, "campaign": campaign, "form": form, "guidelines_preview": preview}
-    return page(request, kind.get_template("edit"), context, status=422 if form.errors else 200)
+    status = 422 if form.errors else 200
+    return kind.show(request, "edit", campaign, form=form, guidelines_preview=preview, status=status)
 
 
 def _preview_guidelines(request: HttpRequest) -> str:
@@ -138,12 +139,11 @@ def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: Cam
     """Open, pause, resume or close. Closing asks for confirmation."""
     if move not in DONE_WORDS:
         raise Http404
-    project, campaign = kind.get_parts(request, slug, pk, "write")
+    campaign = kind.find(request, slug, pk, "write")
     if request.method == "GET":
         if move != "close":
             return redirect(f"annotation:{kind.name}", slug, pk)
-        context = {"project": project, "campaign": campaign, **_count_answers(campaign)}
-        return page(request, kind.get_template("close"), context)
+        return kind.show(request, "close", campaign, **_count_answers(campaign))
     try:
         moved = getattr(services, f"{move}_campaign")(campaign=campaign, user=request.user)
     except (Conflict, BadInput) as error:
@@ -166,9 +166,9 @@ def _count_answers(campaign: Any) -> dict[str, Any]:
 
 @require_http_methods(["GET", "POST"])
 def campaign_delete(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
-    project, campaign = kind.get_parts(request, slug, pk, "write")
+    campaign = kind.find(request, slug, pk, "write")
     if request.method == "GET":
-        return page(request, kind.get_template("delete"), {"project": project, "campaign": campaign})
+        return kind.show(request, "delete", campaign)
     try:
         services.delete_campaign(campaign=campaign, user=request.user)
     except Conflict as error:

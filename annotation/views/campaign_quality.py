@@ -13,34 +13,32 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign
 from annotation.selectors.campaigns_quality import LATEST, compute_quality
-from evalapp.common.pages import page
 from evalapp.side_figures import side_figure
 
-from .campaign_pages import JUDGING, may_write
+from .campaign_pages import JUDGING
 from .writing_plots import Dot, Line, draw_rounds, looks
 
 
 @require_safe
 def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project, campaign = JUDGING.get_parts(request, slug, pk)
+    campaign = JUDGING.find(request, slug, pk)
     if campaign.state == Campaign.State.DRAFT:
         return redirect("annotation:campaign", slug, pk)
     figures = compute_quality(campaign)
     plots: list[dict[str, Any]] = []
     with side_figure("The plots of this page"):
         plots = _plots(campaign, figures["aspects"])
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "quality": figures,
-        "latest": LATEST,
-        "plots": plots,
-        "may_write": may_write(request, project),
-        "live": campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
-        "sided": campaign.kind != Campaign.Kind.LIKERT,
-    }
-    fragment = "advice" if request.GET.get("part") == "advice" else "figures"
-    return page(request, "annotation/campaigns/quality.html", context, fragment=fragment)
+    return JUDGING.show(
+        request,
+        "quality",
+        campaign,
+        fragment="advice" if request.GET.get("part") == "advice" else "figures",
+        quality=figures,
+        latest=LATEST,
+        plots=plots,
+        live=campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
+        sided=campaign.kind != Campaign.Kind.LIKERT,
+    )
 
 
 def _plots(campaign: Campaign, aspects: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -57,17 +57,15 @@ def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
 @require_safe
 def campaign_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A draft with its estimate, or the progress of a campaign, which refreshes itself until the campaign is closed."""
-    project, campaign = JUDGING.get_parts(request, slug, pk)
-    context: dict[str, Any] = {"project": project, "campaign": campaign, "may_write": may_write(request, project)}
+    campaign = JUDGING.find(request, slug, pk)
     if campaign.state == Campaign.State.DRAFT:
-        return page(request, "annotation/campaigns/draft.html", context | _draft(request, campaign), fragment="opening")
+        return JUDGING.show(request, "draft", campaign, fragment="opening", **_draft(request, campaign))
     if request.GET.get("part") == "figures":
-        context |= _figures(watch_campaign(campaign))
-        context["refresh"] = campaign.state == Campaign.State.OPEN
-        return page(request, "annotation/campaigns/figures.html", context, fragment="figures")
+        figures = _figures(watch_campaign(campaign)) | {"refresh": campaign.state == Campaign.State.OPEN}
+        return JUDGING.show(request, "figures", campaign, fragment="figures", **figures)
     # Only owners see the names behind pseudonyms, as on the members page.
-    context["names"] = can(user=request.user, project=project, need="manage")
-    return page(request, "annotation/campaigns/show.html", context | _watch(campaign), fragment="live")
+    names = can(user=request.user, project=campaign.project, need="manage")
+    return JUDGING.show(request, "show", campaign, fragment="live", names=names, **_watch(campaign))
 
 
 def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
@@ -117,20 +115,20 @@ def _watch(campaign: Campaign) -> dict[str, Any]:
 @require_safe
 def campaign_preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The judging page as annotators see it, with a text of the plan; nothing can be submitted."""
-    project, campaign = JUDGING.get_parts(request, slug, pk)
+    campaign = JUDGING.find(request, slug, pk)
     sheet = make_sheet(campaign)
     form = sheet.shown_form()
     number = min(read_number(request.GET.get("text", "")) or 0, MOST_NUMBER)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "sheet": sheet,
-        "form": form,
-        "shown": preview_assignment(campaign, number),
-        "number": number,
-        "questions": make_questions(form, {}, {}),
-        "progress": Progress(0, sheet.goal, 0, 0.0, 0, sheet.practice_count),
-        "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
-        "preview": True,
-    }
-    return page(request, "annotation/campaigns/preview.html", context)
+    return JUDGING.show(
+        request,
+        "preview",
+        campaign,
+        sheet=sheet,
+        form=form,
+        shown=preview_assignment(campaign, number),
+        number=number,
+        questions=make_questions(form, {}, {}),
+        progress=Progress(0, sheet.goal, 0, 0.0, 0, sheet.practice_count),
+        guidelines=render_markdown(campaign.guidelines) if campaign.guidelines else "",
+        preview=True,
+    )

@@ -16,7 +16,6 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import list_invitations
 from evalapp.accounts.services import create_invitation, revoke_invitation
 from evalapp.common.errors import EvalappError, NotThere
-from evalapp.common.pages import page
 
 from .campaign_pages import CampaignPages
 from .plan_forms import LinkForm
@@ -27,29 +26,29 @@ SHOWN = 100
 @require_http_methods(["GET", "POST"])
 def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """The links of this campaign and a form for a new one. A new link is shown once, in the response to the POST."""
-    project, campaign = kind.get_parts(request, slug, pk, "write")
+    campaign = kind.find(request, slug, pk, "write")
     form, landing = LinkForm(request.POST or None), kind.get_landing(campaign)
-    context: dict = {"project": project, "campaign": campaign, "form": form, "now": timezone.now()}
+    context: dict = {"form": form, "now": timezone.now()}
     if request.method == "POST" and form.is_valid():
         try:
             made, secret = create_invitation(
-                project=project, actor=request.user, role=Role.ANNOTATOR, landing=landing, **form.cleaned_data
+                project=campaign.project, actor=request.user, role=Role.ANNOTATOR, landing=landing, **form.cleaned_data
             )
         except EvalappError as error:
             add_faults(form, error)
         else:
             link = request.build_absolute_uri(reverse("accounts:invitation", args=[secret]))
             context |= {"invitation": made, "link": link, "form": LinkForm()}
-    context["invitations"] = list(list_invitations(project).filter(landing=landing)[:SHOWN])
-    response = page(request, kind.get_template("invitations"), context, status=422 if form.errors else 200)
+    context["invitations"] = list(list_invitations(campaign.project).filter(landing=landing)[:SHOWN])
+    response = kind.show(request, "invitations", campaign, status=422 if form.errors else 200, **context)
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
 @require_POST
 def invitation_revoke(request: HttpRequest, slug: str, pk: int, invitation: int, kind: CampaignPages) -> HttpResponse:
-    project, campaign = kind.get_parts(request, slug, pk, "write")
-    rows = Invitation.objects.select_related("project").filter(project=project, role=Role.ANNOTATOR)
+    campaign = kind.find(request, slug, pk, "write")
+    rows = Invitation.objects.select_related("project").filter(project=campaign.project, role=Role.ANNOTATOR)
     row = rows.filter(pk=invitation, landing=kind.get_landing(campaign)).first()
     if row is None:
         raise NotThere(_("There is no such invitation to this campaign."))

@@ -16,10 +16,9 @@ from annotation.selectors.writing import list_written
 from annotation.services.writing_later import restore_reference, withdraw_reference
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.errors import Conflict, NotThere
-from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
-from .campaign_pages import PAGE_SIZE, WRITING, may_write
+from .campaign_pages import PAGE_SIZE, WRITING
 from .writing_forms import ARM_NAMES
 
 WHY_WORDS = {
@@ -69,26 +68,19 @@ def make_written_lines(rows: list[WrittenReference], pseudonyms: dict[int, str])
 @require_safe
 def reference_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Written references, newest first."""
-    project, campaign = WRITING.get_parts(request, slug, pk)
-    pseudonyms = rater_names(project.pk)
+    campaign = WRITING.find(request, slug, pk)
+    pseudonyms = rater_names(campaign.project_id)
     rows, wanted = _chosen(request, list_written(campaign=campaign), pseudonyms)
     references = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "page": references,
-        "lines": make_written_lines(references.rows, pseudonyms),
-        "wanted": wanted,
-        "may_write": may_write(request, project),
-    }
-    return page(request, "annotation/writing/references.html", context)
+    lines = make_written_lines(references.rows, pseudonyms)
+    return WRITING.show(request, "references", campaign, page=references, lines=lines, wanted=wanted)
 
 
 @require_safe
 def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """Submitted texts and discarded candidates, newest first."""
-    project, campaign = WRITING.get_parts(request, slug, pk)
-    pseudonyms = rater_names(project.pk)
+    campaign = WRITING.find(request, slug, pk)
+    pseudonyms = rater_names(campaign.project_id)
     rows = WritingAttempt.objects.filter(campaign=campaign).select_related("task__unit__item", "member")
     rows, wanted = _chosen(request, rows, pseudonyms)
     attempts = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
@@ -103,15 +95,7 @@ def attempt_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         }
         for row in attempts.rows
     ]
-    context = {
-        "project": project,
-        "campaign": campaign,
-        "page": attempts,
-        "lines": lines,
-        "wanted": wanted,
-        "may_write": may_write(request, project),
-    }
-    return page(request, "annotation/writing/attempts.html", context)
+    return WRITING.show(request, "attempts", campaign, page=attempts, lines=lines, wanted=wanted)
 
 
 def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
@@ -124,7 +108,7 @@ def _written(campaign: WritingCampaign, pk: int) -> WrittenReference:
 @require_http_methods(["GET", "POST"])
 def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
     """Take a reference out of its set, with a reason; it can be restored."""
-    project, campaign = WRITING.get_parts(request, slug, pk, "write")
+    campaign = WRITING.find(request, slug, pk, "write")
     row = _written(campaign, reference)
     if request.method == "POST":
         reason = request.POST.get("reason", "")[:300]
@@ -135,12 +119,12 @@ def reference_withdraw(request: HttpRequest, slug: str, pk: int, reference: int)
         else:
             messages.success(request, _("The reference is withdrawn from its set. It can be restored."))
         return redirect("annotation:writing-references", slug, pk)
-    return page(request, "annotation/writing/withdraw.html", {"project": project, "campaign": campaign, "row": row})
+    return WRITING.show(request, "withdraw", campaign, row=row)
 
 
 @require_POST
 def reference_restore(request: HttpRequest, slug: str, pk: int, reference: int) -> HttpResponse:
-    campaign = WRITING.get_parts(request, slug, pk, "write")[1]
+    campaign = WRITING.find(request, slug, pk, "write")
     row = _written(campaign, reference)
     try:
         restore_reference(user=request.user, reference_id=row.pk)

@@ -12,7 +12,6 @@ from annotation.models import Item, Reference, WritingCampaign
 from annotation.services.writing_plans import select_writing_items
 from annotation.services.writing_view import CandidateView, ReferenceView, TaskView, select_originals
 from evalapp.common.markdown import render_markdown
-from evalapp.common.pages import page
 
 from .campaign_pages import WRITING
 from .writing_context import make_item_context
@@ -43,15 +42,13 @@ def _make_view(campaign: WritingCampaign, item: Item, arm: str) -> TaskView:
 @require_safe
 def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """`?item=` is the number of an item of the plan, `?arm=` one of its arms."""
-    project, campaign = WRITING.get_parts(request, slug, pk)
+    campaign = WRITING.find(request, slug, pk)
     raw = request.GET.get("item", "0")
     number = int(raw) if raw.isdecimal() and len(raw) < 7 else 0
     arms = campaign.options["arms"]
     arm = request.GET.get("arm", "") if request.GET.get("arm", "") in arms else arms[0]
     item = select_writing_items(campaign).order_by("order_key")[number : number + 1].first()
     context = {
-        "project": project,
-        "campaign": campaign,
         "number": number,
         "arm": arm,
         "arms": [(name, ARM_NAMES[name]) for name in arms],
@@ -72,4 +69,4 @@ def preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             "progress": {"number": number + 1},
             "now": None,
         }
-    return page(request, "annotation/writing/preview.html", context)
+    return WRITING.show(request, "preview", campaign, **context)

@@ -12,9 +12,8 @@ from annotation.selectors.writing import list_written, make_writing_plan
 from annotation.services.writing_plans import estimate_writing, list_opening_problems
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.markdown import render_markdown
-from evalapp.common.pages import page
 
-from .campaign_pages import WRITING, may_write
+from .campaign_pages import WRITING
 from .writing_forms import ARM_NAMES, CONSTRAINTS
 from .writing_lists import make_written_lines
 from .writing_watch import make_watch_context
@@ -25,20 +24,22 @@ LATEST_SHOWN = 8
 @require_safe
 def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """A draft with its estimate, or the progress of a campaign, which refreshes itself until the campaign is closed."""
-    project, campaign = WRITING.get_parts(request, slug, pk)
-    context: dict[str, Any] = {"project": project, "campaign": campaign, "may_write": may_write(request, project)}
+    campaign = WRITING.find(request, slug, pk)
     if campaign.state == WritingCampaign.State.DRAFT:
-        return page(request, "annotation/writing/draft.html", context | _draft(campaign))
+        return WRITING.show(request, "draft", campaign, **_draft(campaign))
     latest = list(list_written(campaign=campaign)[:LATEST_SHOWN])
-    context |= make_watch_context(request.user, campaign)
     skips = campaign.tasks.filter(state=WritingTask.State.SKIPPED).exclude(skip_reason="")
-    context |= {
-        "latest": make_written_lines(latest, rater_names(project.pk)),
-        "skips": list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
-        "flags": campaign.flags.filter(resolved_at=None).count(),
-        "live": campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
-    }
-    return page(request, "annotation/writing/show.html", context, fragment="live")
+    return WRITING.show(
+        request,
+        "show",
+        campaign,
+        fragment="live",
+        latest=make_written_lines(latest, rater_names(campaign.project_id)),
+        skips=list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
+        flags=campaign.flags.filter(resolved_at=None).count(),
+        live=campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
+        **make_watch_context(request.user, campaign),
+    )
 
 
 def _draft(campaign: WritingCampaign) -> dict[str, Any]:
