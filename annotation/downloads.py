@@ -1,7 +1,5 @@
 """Sends files as attachments, which browsers do not open or sniff. Used by pages and the API."""
 
-from __future__ import annotations
-
 from django.http import FileResponse
 
 from annotation.services.exports import get_exported_file

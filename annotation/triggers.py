@@ -5,8 +5,6 @@ Deleting ratings or comparisons locks the project's row exclusively (`lock_promo
 lock until the commit, before the item is read. So neither misses the other, and annotators do not wait for each other.
 `ensure_triggers` is called after every migration, because SQLite drops the triggers of a table that it rebuilds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 #: The column with the output of the judged item, by table.

@@ -1,7 +1,5 @@
 """The Celery application. The row of a run is its only state; messages in the queue contain only its id."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

@@ -4,8 +4,6 @@ Names are data. A line break ends a comment, a pipe a cell, a quote a string; an
 breaks XML or makes two names look alike. Such characters are written as `<U+2028>`, so that names stay distinct and
 can be looked up; characters with a meaning in the target language are escaped."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ a row in an export), and so are characters that change the text direction or are
 different names look alike. Joiners and variation selectors are allowed where they change the appearance, as in many
 Persian and Sinhala names and in emoji."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import lru_cache

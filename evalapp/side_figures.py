@@ -7,8 +7,6 @@ raised, so that programs that call the library see it.
 
 `is_strict` raises in any case. The tests set it (`tests/conftest.py`); a test that injects a failure clears it."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

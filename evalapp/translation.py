@@ -4,8 +4,6 @@
 so that one catalogue serves pages and libraries. `gettext_noop` marks a message that is translated where it is shown.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 _translate: Callable[[str], str] = str

@@ -1,7 +1,5 @@
 """Versions at the end of table signatures, and conversion of tables and settings from earlier versions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

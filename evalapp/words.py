@@ -18,8 +18,6 @@ Everything else separates. A text of punctuation alone has no words.
 and of numbers with a full stop or comma, but the normal form and the classes of characters are those of this module.
 A change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` is a change of the format of these indexes."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence

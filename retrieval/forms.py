@@ -1,7 +1,5 @@
 """Forms for creating a corpus and adding to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

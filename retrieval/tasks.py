@@ -1,7 +1,5 @@
 """The Celery task that sends pending changes to Elasticsearch, at the start of a worker and periodically."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from celery.signals import worker_ready

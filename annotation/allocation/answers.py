@@ -1,7 +1,5 @@
 """The form of a campaign and its answers: validation, exchange of sides, comparison with expected answers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

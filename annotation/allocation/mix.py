@@ -1,7 +1,5 @@
 """The kind of unit an annotator gets next: practice first, then control and repeated units at their rates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

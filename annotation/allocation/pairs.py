@@ -1,7 +1,5 @@
 """Balanced designs for comparisons: which pairs of systems are compared on which items, and on which side."""
 
-from __future__ import annotations
-
 import heapq
 import math
 import random

@@ -19,8 +19,6 @@ With the option `adaptive`, a comparison campaign selects the pair of systems th
 (`adaptive_goal`: `ranking`, or `best` for its first place). At least the share `adaptive_floor` of the pairs is random,
 and every judgement stores the probability with which its pair was selected."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

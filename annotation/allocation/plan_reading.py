@@ -1,7 +1,5 @@
 """Parsing that judging and writing plans share: values with errors by field, common fields, and the choice of items."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

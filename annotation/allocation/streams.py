@@ -1,8 +1,6 @@
 """Seeded random numbers. Each depends on its labels only, so every decision can be recomputed from the campaign's
 seed."""
 
-from __future__ import annotations
-
 import hashlib
 
 #: Ranks and draws are integers in [0, SPAN), which fit into a signed 32-bit column.

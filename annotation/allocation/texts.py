@@ -1,7 +1,5 @@
 """Texts that a database can store: PostgreSQL accepts no NUL, and UTF-8 no unpaired surrogates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ Words are those of `evalapp.words`, without surrounding apostrophes. Content wor
 except the English function words below and single Latin letters. Writing without spaces (Chinese, Japanese, Thai ...)
 is split into pairs of neighbouring characters. Function words of other languages count as content words."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 

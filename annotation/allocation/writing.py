@@ -9,8 +9,6 @@ edited text still improves the set | | yes or no | no | edited; accepted if it i
 After `max_attempts` edited texts without acceptance the candidate is discarded. Submitting a candidate as it is, the
 first time, is not an edit. An own text counts as edited from the start."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

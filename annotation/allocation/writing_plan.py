@@ -15,8 +15,6 @@ validation. Names of evaluators, corpora and sets are not looked up here.
 campaign the set starts as a copy of `start_set`; under a constraint it starts empty, and `start_set` contains the
 original that annotators see."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """Assignments in the API: next, draft, submit, skip, flag, own history. Responses are rendered by orjson, because this
 is the most frequent path."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

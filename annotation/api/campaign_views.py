@@ -1,7 +1,5 @@
 """API calls that judging and writing campaigns share: list, create, read, change, delete, move, and flags."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Judging campaigns in the API: the shared calls with their serializers, and progress."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

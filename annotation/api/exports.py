@@ -1,7 +1,5 @@
 """Exports in the API: request one, follow its run, download its files."""
 
-from __future__ import annotations
-
 from dataclasses import Field, fields
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Judgements in the API: every version of every answer of a campaign."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema

@@ -1,7 +1,5 @@
 """Responses of the annotation API: fast JSON, pages of lists, and the problem details that the schema describes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The data of a project in the API: items, systems, outputs, references, ratings, comparisons, dialogues. Lists are
 paginated by cursor, with a fixed number of queries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import QuerySet

@@ -1,7 +1,5 @@
 """Uploads in the API: send files, follow the import, undo it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import IO, Any
 

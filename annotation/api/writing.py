@@ -1,7 +1,5 @@
 """Writing campaigns in the API: for researchers and for annotators."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpResponse

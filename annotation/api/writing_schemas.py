@@ -1,7 +1,5 @@
 """Serializers of writing campaigns, for their plans and for the schema of the API."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from drf_spectacular.utils import extend_schema

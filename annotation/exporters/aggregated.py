@@ -1,8 +1,6 @@
 """Judgements without raters: one row per output and aspect, and one per pair and aspect, computed while the rows per
 rater are exported."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Campaigns of a project in an export, as anonymous figures, and its rater filters. Imported campaigns are exported
 unchanged."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any

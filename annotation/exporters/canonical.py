@@ -1,8 +1,6 @@
 """The rows of a project in canonical order and form, in batches of constant memory. The order is the same on every
 database (`order_key`), so that a dump of a loaded dump is byte-identical."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

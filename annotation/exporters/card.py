@@ -1,8 +1,6 @@
 """The dataset card of an export, `README.md`: the header for the Hugging Face hub, the contents of the folder, and
 facts on the judgements from `facts`. Unrecorded facts are marked as such."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,8 +1,6 @@
 """The human-evaluation datasheet of an export, `DATASHEET.md`: the usual questions of such sheets, with the answers
 that project and campaigns contain. Unrecorded answers are marked, for people to complete."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The formats of an export. Each writer opens its file at the first row, so that empty tables have no file."""
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options of an export: format, aggregation and optional parts."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Rater ids in an export. Annotators of this installation have pseudonyms; uploaded ids are kept unless they may
 identify a person."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

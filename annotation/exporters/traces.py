@@ -1,8 +1,6 @@
 """Optional parts of an export: how each judgement of a campaign was made, statistics by rater, and the audit log. They
 are not imported again."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from statistics import median

@@ -2,8 +2,6 @@
 written texts, and every attempt of writing campaigns (attempts.jsonl). Imported rows are written unchanged, before the
 project's own, except that annotators are named like raters."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from itertools import islice

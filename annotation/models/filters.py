@@ -1,7 +1,5 @@
 """Rater filters: named sets of raters to exclude from tables, with the reason and the person. Judgements stay."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 

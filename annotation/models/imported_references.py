@@ -1,8 +1,6 @@
 """The origin of texts that were written in another installation, stored as imported and exported unchanged. They do not
 belong to a campaign of this installation and are not counted."""
 
-from __future__ import annotations
-
 from django.db import models
 
 from evalapp.accounts.models import Project

@@ -1,7 +1,5 @@
 """Texts of items in large blocks, which speed up searches. They can be rebuilt from the data and are not exported."""
 
-from __future__ import annotations
-
 from django.db import models
 
 from evalapp.accounts.models import Project

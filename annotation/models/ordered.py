@@ -1,7 +1,5 @@
 """A column that sorts ids naturally in the database (`q2` before `q10`), on PostgreSQL and SQLite alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import models

@@ -1,7 +1,5 @@
 """Uploads: files, errors by line, and changes, so that they can be undone."""
 
-from __future__ import annotations
-
 from django.conf import settings
 from django.db import models
 from django.utils import timezone

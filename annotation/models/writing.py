@@ -6,8 +6,6 @@ at a time, that a submission is stored once, that an accepted attempt creates on
 confirms a text once. While a written reference counts, it has a row of `Reference` in its set; `WrittenReference` keeps
 its origin, also after it was withdrawn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

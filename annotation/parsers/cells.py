@@ -1,7 +1,5 @@
 """Cells of CSV and TSV tables: the type of each column, and rows from texts."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

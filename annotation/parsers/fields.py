@@ -1,7 +1,5 @@
 """Checks the fields of a row: each reader returns a value for staging, and reports errors to `bad`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """The table in a file, by its name, and its content line by line, unpacked and within limits."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import re

@@ -1,8 +1,6 @@
 """Checks the rows of each table: from a dict as read to a flat tuple for staging. A faulty row still returns a tuple if
 its key is valid, so that rows that refer to it are not reported as well."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field

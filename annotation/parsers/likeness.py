@@ -1,7 +1,5 @@
 """Names that look alike: they differ only in Unicode normalization, white space, or invisible characters."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable

@@ -3,8 +3,6 @@
 A small file can unpack to any size, and the library allocates memory before it can be asked how much. So a separate
 process with limited memory reads the file (`parquet_process`), and writes each checked row as a line of JSON."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@ reason why reading stopped.
 Text columns are read as dictionaries, so that repeated values are in memory once, and the size of each row is counted
 before it is created."""
 
-from __future__ import annotations
-
 import math
 import resource
 import sys

@@ -1,8 +1,6 @@
 """Checks rows of the result files of an export: score sets and scores, rater filters, descriptions of campaigns of
 other installations."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from hashlib import blake2b

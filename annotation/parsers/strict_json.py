@@ -1,7 +1,5 @@
 """Strict JSON as in RFC 8259, explanations for lines that are not JSON, and the identifying values of faulty rows."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

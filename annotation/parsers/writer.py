@@ -1,8 +1,6 @@
 """Rows as canonical text: equal rows have equal bytes, on every database. Keys are in the order of the format, keys of
 `meta` are sorted, and integers have no `.0`."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from typing import Any

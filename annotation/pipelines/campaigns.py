@@ -1,7 +1,5 @@
 """Opens a large campaign in a worker."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from annotation.services.judging_plans import make_units

@@ -1,8 +1,6 @@
 """Writes a project as an interchange folder: into the exports folder with an archive for download, or anywhere for the
 command `dump`."""
 
-from __future__ import annotations
-
 import shutil
 import zipfile
 from collections.abc import Callable, Iterable, Iterator

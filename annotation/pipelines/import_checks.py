@@ -1,8 +1,6 @@
 """Checks of an import that involve several rows: duplicate keys, missing references, values out of range, and stored
 rows. They only read the main database and write the staging file."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable

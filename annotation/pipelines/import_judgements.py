@@ -1,8 +1,6 @@
 """Checks of an import for aspects, ratings, comparisons and the corpus: the judged output, the scale, and stored
 rows."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

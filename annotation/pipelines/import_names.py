@@ -1,7 +1,5 @@
 """Names of an upload that look alike: hints in its report, and suggestions if a row refers to a missing name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import islice
 from typing import Any

@@ -1,8 +1,6 @@
 """Imports the other parts of an export: rater filters, descriptions of campaigns from other installations, and what
 apps downstream have registered (scores, tables). A file never changes anything that was made here."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 from typing import Any

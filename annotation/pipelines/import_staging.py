@@ -1,8 +1,6 @@
 """The staging file of an import: a private SQLite database, in which SQL checks millions of rows in constant memory
 before anything is stored. Nothing here uses the main database."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """Stores a checked import: one transaction that copies every staged row into the project's tables, saves what it
 replaces, and marks the upload as done."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice

@@ -1,8 +1,6 @@
 """Imports named reference sets and texts written elsewhere, from references.jsonl and attempts.jsonl: checks against
 stored rows, and storing. A file never changes anything that was made here."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

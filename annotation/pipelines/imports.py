@@ -1,8 +1,6 @@
 """Imports uploaded files: read and check everything into the staging file, compare it with stored rows, and store it in
 one transaction. If there is any error, nothing is stored."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 from collections.abc import Iterable

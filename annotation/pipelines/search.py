@@ -1,7 +1,5 @@
 """The job `search`: builds the text blocks of a large project, so that a search need not read every row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from annotation.services.texts import prepare_search

@@ -1,7 +1,5 @@
 """Attributes of rows as a dict, for responses and exports."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

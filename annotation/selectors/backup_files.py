@@ -1,7 +1,5 @@
 """Which files of uploads and exports belong into a backup."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Campaigns for the people who plan and run them, and flags, for both kinds of work; the plan of a judging campaign."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from django.db.models import Count, Q, QuerySet

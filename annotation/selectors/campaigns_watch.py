@@ -1,8 +1,6 @@
 """Progress of a judging campaign: by annotator and unit, times, flags, control units, sides, agreement so far, and the
 latest judgements. A few queries that do not read texts."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from math import isnan

@@ -1,7 +1,5 @@
 """Counts, systems and aspects of a project."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Count, IntegerField, OuterRef, Subquery

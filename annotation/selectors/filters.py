@@ -1,7 +1,5 @@
 """Reads rater filters."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 

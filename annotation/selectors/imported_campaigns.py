@@ -1,7 +1,5 @@
 """Campaigns of other installations, as described in an imported `campaigns.jsonl`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from evalapp.accounts.models import Project

@@ -1,8 +1,6 @@
 """Reads items: search and filters for the list, and all data of an item. The number of queries does not depend on the
 number of rows."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from dataclasses import dataclass, field

@@ -1,8 +1,6 @@
 """Reads for annotators: their campaigns, assignments and answers. Never the name of a system, another person's
 answer or the expected answer of a control unit."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Any
 

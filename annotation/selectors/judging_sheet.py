@@ -1,7 +1,5 @@
 """The data that all assignments of a campaign share: form, options, counts. Cached by process and revision."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from functools import lru_cache

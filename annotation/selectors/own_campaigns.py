@@ -1,7 +1,5 @@
 """The campaigns of an annotator, of both kinds, with their progress and the time that is left."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """Whether a project has outputs yet. Cached on the instance because several page sections ask."""
 
-from __future__ import annotations
-
 from annotation.models import Output
 from evalapp.accounts.models import Project
 

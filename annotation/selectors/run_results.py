@@ -1,7 +1,5 @@
 """Whether the results of a run still exist, for its page."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 
 from annotation.models import Campaign

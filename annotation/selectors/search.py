@@ -1,8 +1,6 @@
 """A page of the list of items. A text search reads the text blocks first and then only items of blocks with a match, in
 the order of the list; the result is that of `find_items`."""
 
-from __future__ import annotations
-
 import json
 
 from django.db import connection

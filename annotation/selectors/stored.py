@@ -1,8 +1,6 @@
 """Stored rows with given keys, for the comparison with an import. Each function takes a batch of keys and runs a fixed
 number of queries."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator

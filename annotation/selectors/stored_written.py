@@ -1,8 +1,6 @@
 """Stored reference sets and written texts, for the comparison with an import of references.jsonl and attempts.jsonl. A
 fixed number of queries per batch."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple

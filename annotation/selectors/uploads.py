@@ -1,7 +1,5 @@
 """Reads uploads: one with a check of rights, and a project's list."""
 
-from __future__ import annotations
-
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 

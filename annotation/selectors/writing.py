@@ -1,8 +1,6 @@
 """Reads writing campaigns for researchers (lists, plan) and for annotators (their campaigns and tasks). Annotators
 never see the arm, draft or name of another person."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Attempts and written references as flat rows with their origin, for the API and exports. People appear under
 pseudonyms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any

@@ -1,8 +1,6 @@
 """Reads and checks the members of request bodies from the API and from the scripts of the annotation pages. Whether an
 answer fits the campaign's form is checked when it is stored (`judging`)."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

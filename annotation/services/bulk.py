@@ -1,8 +1,6 @@
 """Inserts many rows into a table: COPY on PostgreSQL, batches of INSERT on SQLite. Values are those of the columns
 (JSON as text); the database checks constraints and foreign keys."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 

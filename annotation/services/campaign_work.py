@@ -1,8 +1,6 @@
 """The life cycle that judging and writing campaigns share: create, change, pause, resume, close and delete. A kind of
 work contributes its plan, its own columns and rows, and how it is opened."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, Literal, TypeVar
 

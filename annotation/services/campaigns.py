@@ -1,7 +1,5 @@
 """Campaigns from plan to end, for both kinds of work: create, change, open, pause, resume, close, delete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from annotation.models import Campaign, WritingCampaign

@@ -1,7 +1,5 @@
 """A text of a campaign's plan as the judging page would show it, before the campaign is opened."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef

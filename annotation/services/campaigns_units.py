@@ -1,8 +1,6 @@
 """Creates the units of a campaign from its plan, and their slots with random ranks and sides. In bulk: 100,000 units
 with three slots each take seconds."""
 
-from __future__ import annotations
-
 import io
 import json
 import random

@@ -1,7 +1,5 @@
 """Requests, lists, downloads and deletes exports. A pipeline writes them."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

@@ -1,8 +1,6 @@
 """Creates, withdraws and restores rater filters, which exclude raters from tables. Neither judgements nor filters are
 deleted."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -15,8 +15,6 @@ output, so that its text is not replaced under a judgement::
 The other hooks are functions that one app provides: `hooks.list_corpora.register("module:function")`. Until an app has
 registered, they do nothing or explain in a note what is missing; references can then still be written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,8 +1,6 @@
 """Gives assignments to annotators and stores their answers, for the judging page and the API. The SQL statements are in
 `judging_rows`; late answers, revisions and replays are in `judging_later`."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Drafts, skips and flags of judging assignments."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Joining a campaign in two prepared statements, because a whole class may join at the same time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Late answers, revisions and replays. Every answer that arrives is stored, or rejected with both versions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The part of judging in the life cycle of campaigns: aspects, practice and control units, and opening."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

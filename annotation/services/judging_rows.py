@@ -5,8 +5,6 @@ PostgreSQL and SQLite.
 Locks are always taken in the same order: first the member's row, which serialises the requests of one annotator (two
 tabs, a double click), then one assignment or slot, by a conditional update."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

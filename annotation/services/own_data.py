@@ -1,8 +1,6 @@
 """Personal data of annotators in this app, for their data export and deletion. The export contains nothing that
 annotators could not know; ratings and choices stay, under the pseudonym."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.db.models import Q
 from django.utils.translation import gettext as _

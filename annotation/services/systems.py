@@ -1,7 +1,5 @@
 """Changes the kind of a system."""
 
-from __future__ import annotations
-
 from django.db import transaction
 from django.utils.translation import gettext as _
 

@@ -3,8 +3,6 @@
 
 Code that writes items or outputs calls `forget_texts` in the same transaction, under the project's lock."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from django.db import connection, transaction

@@ -1,8 +1,6 @@
 """Undoes an upload: deletes its rows and restores what it replaced. Refused, with a list, while anything depends on
 it."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice

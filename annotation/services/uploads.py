@@ -1,7 +1,5 @@
 """Receives files, queues imports, stores checked uploads, undoes and discards. The import itself is a pipeline."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

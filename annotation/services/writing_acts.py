@@ -1,7 +1,5 @@
 """Drafts, finishing, skips and flags of writing tasks."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any

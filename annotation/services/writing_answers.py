@@ -1,7 +1,5 @@
 """Responses to submitted texts: the outcome, its replay for a repeated submission, and named errors."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass, replace

@@ -2,8 +2,6 @@
 decides under the lock of the item; if the set has changed since the scores were computed, it starts over. Scores sent
 by a browser are never used."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

@@ -1,8 +1,6 @@
 """Annotators take back their last text: it leaves the set but stays on record, and the item returns to its earlier
 state."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

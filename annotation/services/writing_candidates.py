@@ -1,8 +1,6 @@
 """Candidates that were offered to annotators. They are stored, so that attempts refer to them by a public id and their
 origin is known."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Assigns items to annotators of writing campaigns: joining, with arm, group and reference set, and the next item."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import timedelta
 

@@ -1,8 +1,6 @@
 """The text that an annotator can take back: their last one, while nothing depends on it. In rounds, the next round
 depends on it, so waiting for the group is here as well."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from django.utils import timezone

@@ -1,7 +1,5 @@
 """Confirmation of written references by other annotators, and withdrawal and restoration by researchers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID

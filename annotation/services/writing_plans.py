@@ -1,7 +1,5 @@
 """The part of writing in the life cycle of campaigns: items to write for, reference sets, and opening."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from typing import Any

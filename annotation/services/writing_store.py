@@ -1,8 +1,6 @@
 """Database changes for submitted texts, in the caller's transaction: lock the item, store the attempt, add the
 reference to its set, start the next round, finish. The order of locks is: the item's unit, the task, the member."""
 
-from __future__ import annotations
-
 import secrets
 from dataclasses import dataclass
 from datetime import datetime

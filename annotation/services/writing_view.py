@@ -1,8 +1,6 @@
 """The state of the writing page: the current item, its references, the candidate of the round and the attempts that are
 left. `writing_handout` assigns items and `writing_attempts` handles submitted texts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal

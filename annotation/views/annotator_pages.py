@@ -1,7 +1,5 @@
 """Pages for annotators that judging and writing share: flagging a unit, and guidelines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Practice and control items of a draft: selected with their expected answer and reason, or pasted as JSON."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Flags of judging and writing campaigns: the list, and resolving one."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

@@ -1,8 +1,6 @@
 """The form of a judging plan. The rules are those of `annotation.allocation.plan`; the form shows their messages at the
 fields that caused them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Paginated lists of a judging campaign: judgements, and units with their answers."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 

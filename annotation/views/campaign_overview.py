@@ -1,7 +1,5 @@
 """Campaigns on the overview page of a project: sections and next steps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Case, Count, F, OuterRef, Q, Subquery, Sum, Value, When

@@ -1,7 +1,5 @@
 """How the pages of judging and writing campaigns differ, and how all of them find project and campaign."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 

@@ -1,8 +1,6 @@
 """Planning pages of judging and writing campaigns: new, edit, change while people work, open, pause, resume, close,
 delete."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -1,8 +1,6 @@
 """The quality page of a judging campaign: agreement and drift over time, sides, raters to review, cost, whether it can
 stop, and adaptive pair selection."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Table rows of judging campaigns: answers with what was judged, and coverage of units."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Pages of judging campaigns: the list of all campaigns, a campaign as a draft or with its progress, and the preview.
 Planning is in `campaign_plans`, practice and control items in `campaign_checks`, and lists in `campaign_lists`."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

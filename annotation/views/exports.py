@@ -1,7 +1,5 @@
 """The exports page: request an export, download its files, delete them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

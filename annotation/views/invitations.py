@@ -1,7 +1,5 @@
 """Invitation links for one campaign, which make people annotators and lead them to its first page."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

@@ -1,7 +1,5 @@
 """Data pages of a project: items with search and filters, an item with all its texts, kinds of systems."""
 
-from __future__ import annotations
-
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

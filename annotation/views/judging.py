@@ -1,8 +1,6 @@
 """The judging page: next text, one assignment (answer, review, correct), skip, flag, guidelines, and the annotator's
 list of campaigns. Everything works with plain forms; static/js/judge.js makes it faster."""
 
-from __future__ import annotations
-
 import json
 from functools import lru_cache
 from typing import Any

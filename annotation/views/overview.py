@@ -1,7 +1,5 @@
 """Data on the overview page of a project: counts, and the first step."""
 
-from __future__ import annotations
-
 from django.db.models import Count
 from django.http import HttpRequest
 from django.urls import reverse

@@ -1,7 +1,5 @@
 """The parts that forms of judging and writing plans share: common fields, selection of items, errors by field."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Helpers for the scripts of the annotation pages: JSON requests and responses, errors as problem details."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Upload pages: send files, follow the check, read the report, store, undo."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django import forms

@@ -2,8 +2,6 @@
 others added meanwhile. Everything works with plain forms; static/js/write.js makes it live. `writing_context` makes the
 template context."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID, uuid4
 

@@ -1,7 +1,5 @@
 """The template context of the writing page, made from a `TaskView`."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Any
 from uuid import uuid4

@@ -1,8 +1,6 @@
 """The form of a writing plan. The rules are those of `annotation.allocation.writing_plan`; the form shows their
 messages at the fields that caused them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Paginated lists of a writing campaign: references and attempts with their origin; withdrawal and restoration."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

@@ -1,8 +1,6 @@
 """SVG plots of reference writing, without style attributes: the growth of a set on the writing page, and lines with
 intervals on the progress page. Colours are paired with dashes, so that nothing depends on colour alone."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The writing page as annotators see it, with an item of the plan; nothing can be submitted."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 from django.http import HttpRequest, HttpResponse

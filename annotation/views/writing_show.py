@@ -1,7 +1,5 @@
 """The page of a writing campaign: a draft, or the progress of a campaign."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """Progress of a writing campaign: figures, plots by round with intervals, and a comparison of arms."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

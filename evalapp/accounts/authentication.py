@@ -1,8 +1,6 @@
 """Authentication by API token: `Authorization: Bearer TOKEN`. The user gets the token as `api_token`, for
 `get_project`."""
 
-from __future__ import annotations
-
 import hashlib
 from datetime import timedelta
 from typing import Any

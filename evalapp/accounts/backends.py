@@ -1,8 +1,6 @@
 """Django's password backend, which reads the user of a request by a plain SQL statement because building the query
 takes longer than running it."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

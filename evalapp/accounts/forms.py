@@ -1,7 +1,5 @@
 """Forms of accounts, projects and members. The rules are in the services."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

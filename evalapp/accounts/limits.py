@@ -1,8 +1,6 @@
 """Rate limits for tokens, links, mails and sign-in. Counters are rows, so they are shared by all web processes. For
 sign-in, django-axes also counts each pair of name and address."""
 
-from __future__ import annotations
-
 import hashlib
 import ipaddress
 import time

@@ -1,7 +1,5 @@
 """Send mails after the response, so that response times do not reveal whether an address has an account."""
 
-from __future__ import annotations
-
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial

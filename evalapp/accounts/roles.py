@@ -1,7 +1,5 @@
 """Roles and their permissions in a project. Nothing else compares names of roles."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from django.db import models

@@ -1,7 +1,5 @@
 """API tokens in the OpenAPI document."""
 
-from __future__ import annotations
-
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 
 

@@ -1,7 +1,5 @@
 """Read projects and their members, with the permission check in the same call: invisible rows are not found."""
 
-from __future__ import annotations
-
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.utils import timezone

@@ -1,8 +1,6 @@
 """Django's database sessions, read by a plain SQL statement: every request begins here, and building the query takes
 longer than running it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib.sessions.backends import db

@@ -1,8 +1,6 @@
 """Early stopping by the comparative evaluator in a `transformers` training. Needs transformers and torch; rule and
 time-outs are in `evalapp.client.stopping`."""
 
-from __future__ import annotations
-
 import logging
 import random
 import time

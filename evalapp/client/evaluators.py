@@ -1,7 +1,5 @@
 """Online scores of texts, without storing anything. A worker of the installation keeps the models in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice

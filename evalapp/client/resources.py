@@ -1,7 +1,5 @@
 """Base class of the objects that the API returns by id."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self

@@ -1,8 +1,6 @@
 """HTTP requests of the client: token, time-outs, retries with back-off, problem documents as errors, cursor pages, and
 downloads."""
 
-from __future__ import annotations
-
 import json as json_module
 import random
 import re

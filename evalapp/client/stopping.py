@@ -2,8 +2,6 @@
 comparer with a time-out, apply the rule of `evalapp.stats.planning.stopping`. Independent of training libraries; the
 callback for `transformers` is in `evalapp.client.callback`."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

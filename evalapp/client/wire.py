@@ -1,8 +1,6 @@
 """Deadlines for whole responses. The time-outs of httpx limit each read, so a server that sends a byte now and then
 could block a program forever."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Write the append-only audit log; services call it in the transaction of the action they record."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from .models import AuditEvent

@@ -5,8 +5,6 @@ the previous link and `content`. Changing, removing or inserting an entry theref
 a separate task, so that writers do not wait for each other. An erased entry loses its fields and salt but keeps
 `content`, so the chain stays valid and its text cannot be guessed."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets

@@ -1,8 +1,6 @@
 """Limits on request bodies, checked before anything reads the body: the check of a form's CSRF token would write it to
 disk first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

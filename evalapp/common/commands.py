@@ -2,8 +2,6 @@
 are messages with exit status 1; wrong usage and names that do not exist have 2. A closed pipe (`| head`) ends a command
 silently. Also finds users and projects by name."""
 
-from __future__ import annotations
-
 import difflib
 import errno
 import json

@@ -1,7 +1,5 @@
 """Rows in the text format of PostgreSQL's COPY."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ hangs sends nothing, its kernel still acknowledges packets, so neither `tcp_user
 therefore checks once a second how long each connection has been silent and shuts down those that exceed the limit
 (docs/decisions/silent-databases.md). Workers have no limit: they wait and continue when the server does."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

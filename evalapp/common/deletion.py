@@ -4,8 +4,6 @@ Small projects are deleted in the request, large ones in the job `delete`, invis
 The foreign keys of the models determine which tables belong to a project, so new models need nothing here. Apps with
 files register with `hooks.PROJECT_CLEANERS`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from typing import Any

@@ -1,7 +1,5 @@
 """Folders that are complete or absent: written under another name and renamed at the end."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

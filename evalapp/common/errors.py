@@ -1,8 +1,6 @@
 """Errors for users. Pages, API and commands show the same error, each in its own form. The message says what is wrong
 and what to do; details are fields."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self

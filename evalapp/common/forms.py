@@ -1,7 +1,5 @@
 """Rendering of Django forms, and reading numbers from URLs and forms."""
 
-from __future__ import annotations
-
 from django.forms.renderers import TemplatesSetting
 
 #: Digits of the largest primary key. `int` fails for thousands of digits.

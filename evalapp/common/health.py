@@ -1,8 +1,6 @@
 """Health and workload for load balancers, Prometheus and `manage.py doctor`. Responses take bounded time and do not
 reveal hosts or errors."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Iterator

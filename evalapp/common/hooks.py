@@ -1,8 +1,6 @@
 """Hooks by which apps take part in what evalapp does for a project or an installation, without being imported by it.
 Apps register `module:function` in their `AppConfig.ready`; it is imported when the hook is first called."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module

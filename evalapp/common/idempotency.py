@@ -1,8 +1,6 @@
 """Idempotency keys: a client that lost a response repeats its request under the same key and gets the first response;
 nothing is done twice. Responses are stored for a day. `api.idempotency` reads the requests."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The kinds of background job. Each app registers its own in `jobs.py`. The queue knows only their names; the worker
 that runs a pipeline imports it, the web process never does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Formats of log lines. Each line has the id of its request or run; our own lines contain no texts of users."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re

@@ -1,7 +1,5 @@
 """Middleware: security headers, failed parts of pages, and error pages for domain errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse

@@ -1,7 +1,5 @@
 """Check names for hidden characters (`evalapp.names`)."""
 
-from __future__ import annotations
-
 from evalapp.names import explain_hidden
 
 from .errors import BadInput, Fault

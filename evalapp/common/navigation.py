@@ -1,8 +1,6 @@
 """Navigation of a project. Apps are known only by the names of their URLs; an entry is shown if its URL exists and the
 user's role may open it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.http import HttpRequest

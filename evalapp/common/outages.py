@@ -1,8 +1,6 @@
 """Explain errors that a dead service or a full disk raised: one line for the user instead of an internal error. Other
 errors stay as they are."""
 
-from __future__ import annotations
-
 import errno
 import logging
 import shutil

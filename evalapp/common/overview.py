@@ -3,8 +3,6 @@
 Orders in use: counts 10, campaigns 20, writing 25, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
 campaigns 30, scores 40, writing 45, rankings 50."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,6 @@
 """Keyset pagination: each page costs the same, and no page counts the table. Used by the API and, through `keyset`, by
 list pages."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Sequence

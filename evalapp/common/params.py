@@ -1,8 +1,6 @@
 """Parameters of runs, declared as dataclasses whose fields give type, bounds and description. Requests are validated by
 them (pydantic checks the types), and the OpenAPI document is generated from them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache

@@ -1,8 +1,6 @@
 """All types of problem documents with meaning and remedy. The page `/docs/errors` and docs/reference/errors.md are
 generated from this list."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from django.utils.functional import Promise

@@ -1,7 +1,5 @@
 """Errors of the API as problem documents (RFC 9457)."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Background runs: enqueue, claim, finish, cancel, retry, reconcile. `runner` executes them; the work itself is in the
 pipelines of the apps."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Receive the files of a request into temporary files."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from typing import Any

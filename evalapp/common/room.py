@@ -1,7 +1,5 @@
 """Check the disk space for uploads."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands that start a run: options from the dataclass of the request, `--here`, `--detach`, following the run."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Collection, Iterator

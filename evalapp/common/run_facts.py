@@ -1,7 +1,5 @@
 """Parameters and results of runs as labels and texts for pages, independent of the kind of run."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Mapping

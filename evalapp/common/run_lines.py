@@ -1,7 +1,5 @@
 """Runs as text for commands: one line each, and following a run until it ends."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable

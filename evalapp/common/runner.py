@@ -1,8 +1,6 @@
 """Execute a claimed run in this process: heartbeat, progress, log, cancellation. Every error becomes a message on the
 run."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import math

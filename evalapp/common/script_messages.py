@@ -1,7 +1,5 @@
 """Translations of messages in scripts."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

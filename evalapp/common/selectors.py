@@ -1,7 +1,5 @@
 """Read runs and their logs, with permission checks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import QuerySet

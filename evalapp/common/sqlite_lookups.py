@@ -3,8 +3,6 @@
 SQLite's LIKE ignores the case of a to z only. Lookups for other letters compare both sides in capitals; lookups for a
 to z stay as fast as before."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

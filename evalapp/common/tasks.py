@@ -1,7 +1,5 @@
 """Celery tasks of evalapp: execute a run, reconcile runs. Each is a single call."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Write the demonstration project as an interchange folder. The same seed gives the same bytes."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,8 +1,6 @@
 """A word n-gram language model that is trained sample by sample and generates text for a context or a meaning
 representation: the learned system of the demonstration."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections import Counter, defaultdict

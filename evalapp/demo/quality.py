@@ -1,8 +1,6 @@
 """How good an output of the demonstration is to an average simulated rater: features of its text, and from them a
 latent value per aspect. The raters themselves, with bias and noise, are in `rater_model`."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -16,8 +16,6 @@ Each output is rated by three raters, each chosen pair and each Turing question 
 come first, ties are broken at random. Everything is determined by the seed.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -1,8 +1,6 @@
 """The systems of the demonstration, which generate an output for every item. Their quality is simulated in
 `rater_model`."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random

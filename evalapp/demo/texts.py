@@ -1,7 +1,5 @@
 """Reads the hand-written source texts beside this module into frozen dataclasses. Nothing is generated here."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,8 +1,6 @@
 """Split and join the demonstration texts, find content words, and replace values by slots. Used by the systems and the
 rater model only."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 

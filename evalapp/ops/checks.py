@@ -1,7 +1,5 @@
 """Checks of `manage.py doctor` that need no Django: programs, disk space, servers."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import shutil
 import sys

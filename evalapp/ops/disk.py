@@ -1,7 +1,5 @@
 """Flush files to disk and allocate disk space. Imports nothing of the product, so that pure packages can use it."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

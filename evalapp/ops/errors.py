@@ -1,7 +1,5 @@
 """Errors while an installation starts, each with a remedy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -5,8 +5,6 @@ bill of materials (CycloneDX 1.5). Works offline.
     python -m evalapp.ops.inventory sbom [requirements.txt] > sbom.json
 """
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """One installation per data folder: a lock that the operating system releases when its holder ends."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

@@ -1,7 +1,5 @@
 """Merge the output of several processes into one log: `name | line`, with a colour per name on a terminal."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """The Redis server of an installation: find its program, start it, check whether it responds."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """The processes of an installation on one machine, and how each is started."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

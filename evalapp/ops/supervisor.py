@@ -1,8 +1,6 @@
 """Starts the processes of an installation in order, merges their logs, restarts those that die, and stops them in
 reverse order. `stack` defines the processes."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors

@@ -1,7 +1,5 @@
 """Django settings for all installations; `env` reads what differs between them from environment variables."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

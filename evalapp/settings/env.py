@@ -1,8 +1,6 @@
 """Read and validate environment variables. Every setting of an operator is declared here;
 `docs/reference/settings.md` is generated from this table, and a test compares the two."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Candidates in the API: pairs of a corpus that are similar to a context, or that contain words."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers

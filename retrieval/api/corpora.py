@@ -1,8 +1,6 @@
 """Corpora in the API: list, create, add, delete. Rebuilding an index is a run: `POST projects/{slug}/runs/` with
 `{"kind": "index", "corpus": "..."}`."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any
 

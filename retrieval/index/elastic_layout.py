@@ -5,8 +5,6 @@ shared tokens and length. Rows of a sample also have terms "bucket token", where
 counts (single counts up to 12, then ranges growing by an eighth). All analysis happens in Python; the server stores
 keywords and numbers and needs no scripts or modules."""
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator

@@ -25,8 +25,6 @@ Terms are counted against the server's limit of clauses (at least 1,024): length
 CLAUSES terms, and their rows put together here; the arguments above hold for the parts and so for the whole. A text of
 very many tokens is compared row by row, longest rows first, until no shorter row can be better: J <= l / q."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Errors of an index: a damaged folder, an invalid corpus, an unavailable backend."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -9,8 +9,6 @@ of `retrieval.index.tokens`. With T the tokens of the text, Q of a row's query, 
 
 A text without tokens has no hits in either."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple, Protocol

@@ -3,8 +3,6 @@
 `Forward` writes the token numbers to a file; `invert` groups equal sets, numbers them by size and inverts the file,
 a few million entries at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -5,8 +5,6 @@ size, and a bound on the size is a slice. A token in more than 1 of 32 sets is s
 smaller than its list and much faster to count; other tokens have ascending lists of set numbers.
 docs/explanation/retrieval.md explains why the result equals that of an exact scan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ token_hashes, token_numbers, token_ends .npy, tokens.bin    the vocabulary, foun
 query.*.npy, pair.*.npy    postings of the query's token sets, and of query and response together
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

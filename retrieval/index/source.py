@@ -1,7 +1,5 @@
 """Reads and checks the pairs of a corpus: a JSONL file, plain or gzip, or any iterable."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

@@ -14,8 +14,6 @@ Elasticsearch, only receives tokens made here.
 
 Everything else separates. A text of punctuation alone has no tokens."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

@@ -1,8 +1,6 @@
 """Loads corpora into Elasticsearch from their embedded indexes, and sends changes later if the server was
 unavailable."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,8 +1,6 @@
 """The job `index`: store what was added to a corpus, build its index, and replace the previous one. Can run repeatedly
 and in several workers; the newest content wins."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -1,8 +1,6 @@
 """Stores a part of a corpus: checks a received file, or reads rows of a project, and writes the pairs to a file. A
 faulty row rejects the whole file."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Rebuilds the indexes after a restore, because backups contain only the pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from evalapp.common.errors import EvalappError

@@ -1,7 +1,5 @@
 """The interface between pipelines and their caller: a background run, or a command without one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """The files of corpora that belong to a backup: the pairs, but not the indexes, which can be rebuilt."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

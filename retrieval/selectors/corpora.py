@@ -1,7 +1,5 @@
 """Reads corpora: those that a project can use, one by its name, its condition, and choices for forms."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db.models import Q, QuerySet

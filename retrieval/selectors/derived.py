@@ -1,8 +1,6 @@
 """The rows of a project as (query, response) pairs, read as a stream in the order of the rows, so that the same rows
 give the same corpus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any

@@ -1,8 +1,6 @@
 """Creates corpora, adds files or rows of a project to them, requests indexing, and deletes them. Checking and indexing
 are a pipeline."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks of `manage.py doctor` for corpora: missing indexes, and the content of Elasticsearch."""
 
-from __future__ import annotations
-
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
 from ..index.errors import RetrievalError

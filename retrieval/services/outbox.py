@@ -1,8 +1,6 @@
 """Pending changes for Elasticsearch. Rows are created in the transaction that changes a corpus; pipelines delete them
 when the server has the change, however long it was unavailable."""
 
-from __future__ import annotations
-
 from django.db.models import F
 from django.utils import timezone
 

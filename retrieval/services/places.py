@@ -1,7 +1,5 @@
 """Paths of the files of a corpus below CORPORA_DIR, their removal, and the lock for changes of its index."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import time

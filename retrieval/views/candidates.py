@@ -1,7 +1,5 @@
 """The list of candidates on the writing page, which loads this fragment."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe

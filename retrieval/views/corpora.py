@@ -1,7 +1,5 @@
 """Pages of corpora: list, create, a corpus with its parts and a search box, add, delete."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Iterator

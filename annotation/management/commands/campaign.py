@@ -1,7 +1,5 @@
 """Create judging and writing campaigns from a plan, or a list of plans, in a JSON file, and open them."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from pathlib import Path

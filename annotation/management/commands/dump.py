@@ -1,7 +1,5 @@
 """Export a project as an interchange folder."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Import an interchange folder in this process, without worker or queue."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """API of members and invitations."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """API of projects."""
 
-from __future__ import annotations
-
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response

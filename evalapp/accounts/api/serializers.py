@@ -1,7 +1,5 @@
 """Serializers of projects, members, invitations and tokens."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.urls import reverse

@@ -1,7 +1,5 @@
 """API of the user's tokens. A token cannot create another with more permissions."""
 
-from __future__ import annotations
-
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request

@@ -1,7 +1,5 @@
 """Change an account: display settings and password."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.db import transaction

@@ -1,7 +1,5 @@
 """Invitation links: a secret that gives a role, for a limited time and number of uses."""
 
-from __future__ import annotations
-
 import secrets
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Change the members of a project and their roles. A project always keeps an owner."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Collection
 from typing import Any

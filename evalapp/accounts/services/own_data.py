@@ -3,8 +3,6 @@
 Ratings belong to the project and stay, under the pseudonym. Texts that the user wrote can be withdrawn; closing the
 account removes everything that identifies them."""
 
-from __future__ import annotations
-
 import secrets
 from typing import Any
 

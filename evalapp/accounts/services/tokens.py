@@ -1,7 +1,5 @@
 """Create and revoke API tokens."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from datetime import timedelta

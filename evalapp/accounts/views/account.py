@@ -1,7 +1,5 @@
 """Pages of the user's account: settings, password, API tokens, stored data."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """The page of an invitation link: join with an existing or a new account."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """Pages of the members of a project and its invitations."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from django.contrib import messages

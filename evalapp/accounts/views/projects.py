@@ -1,7 +1,5 @@
 """Pages to create, change and delete projects."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from django.contrib import messages

@@ -1,7 +1,5 @@
 """Pages to sign in, sign out and reset the password."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.contrib import messages

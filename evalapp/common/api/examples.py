@@ -1,8 +1,6 @@
 """Examples of requests and responses in the OpenAPI document. They are real calls, written by `make docs`;
 tests/architecture/test_api_examples.py sends every request again and compares."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from pathlib import Path

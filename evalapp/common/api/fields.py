@@ -1,8 +1,6 @@
 """Strict reading of API requests: a text must be a JSON string, a boolean true or false, a flag of an address 1 or 0.
 Forms of browsers, in which everything is text, are read elsewhere."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Error responses of all calls in the OpenAPI document."""
 
-from __future__ import annotations
-
 from typing import Any
 
 PROBLEM = {

@@ -1,8 +1,6 @@
 """The body of `POST projects/{slug}/runs/` in the OpenAPI document: a schema per kind of run, generated from the
 dataclass that reads it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from evalapp.common.jobs import Job, all_jobs

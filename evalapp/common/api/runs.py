@@ -1,7 +1,5 @@
 """API of runs: list, start, show, cancel, retry."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.urls import reverse

@@ -1,7 +1,5 @@
 """The OpenAPI document. It is public and takes most of a second to generate, so each process generates it once."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

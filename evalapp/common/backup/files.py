@@ -1,8 +1,6 @@
 """Files outside the database: their folders, safe names, second names that keep them during a backup, and putting the
 files of a backup in place by rename."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,8 +1,6 @@
 """The journal of a restore: a file written before anything is changed, with which a restore that was killed is finished
 or undone."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import asdict, dataclass, replace

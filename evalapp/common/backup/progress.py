@@ -1,7 +1,5 @@
 """Progress messages of long work."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

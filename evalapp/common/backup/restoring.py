@@ -1,8 +1,6 @@
 """Restore a backup. The whole file is checked before anything is changed. Rows are written in one transaction, within
 which files are renamed and every table is compared with the manifest."""
 
-from __future__ import annotations
-
 import contextlib
 import secrets
 import shutil

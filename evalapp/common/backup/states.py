@@ -1,7 +1,5 @@
 """Migration states: which migrations a database has, the models of a state, and migrating a database without rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any

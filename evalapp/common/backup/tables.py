@@ -1,7 +1,5 @@
 """Tables of a backup: their order, reading rows in the order of their keys, and filling them in one transaction."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass

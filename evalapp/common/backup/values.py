@@ -1,8 +1,6 @@
 """Column values in a backup: independent of the database and exact to the last bit. Each row has one canonical line,
 over which hashes are computed."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

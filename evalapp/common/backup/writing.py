@@ -1,7 +1,5 @@
 """Write a backup: everything at one moment, while the installation is in use."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Template filters and tags for numbers, times, optional links and the navigation of a project."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from datetime import datetime

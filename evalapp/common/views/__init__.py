@@ -1,7 +1,5 @@
 """Error pages."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -1,7 +1,5 @@
 """Public pages of documentation."""
 
-from __future__ import annotations
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe

@@ -1,7 +1,5 @@
 """Health for supervisors and load balancers, and metrics for Prometheus; without login."""
 
-from __future__ import annotations
-
 import hmac
 
 from django.conf import settings

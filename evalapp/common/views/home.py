@@ -1,7 +1,5 @@
 """The home page (projects, or sign-in) and the overview of a project."""
 
-from __future__ import annotations
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect

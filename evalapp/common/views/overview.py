@@ -1,7 +1,5 @@
 """Sections and steps of this app on the overview of a project: the latest runs, and people."""
 
-from __future__ import annotations
-
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse

@@ -1,7 +1,5 @@
 """Pages of background runs: list, progress, result, cancel and retry."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

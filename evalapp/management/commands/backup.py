@@ -1,7 +1,5 @@
 """`manage.py backup FILE`: copy the installation into one file."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`manage.py cancel NUMBER`: cancel a background run."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

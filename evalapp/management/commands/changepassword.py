@@ -1,7 +1,5 @@
 """Django's `changepassword`, which also revokes API tokens, like the page."""
 
-from __future__ import annotations
-
 import getpass
 import json
 from argparse import ArgumentParser

@@ -1,7 +1,5 @@
 """`manage.py createowner NAME`: create an owner of the installation."""
 
-from __future__ import annotations
-
 import secrets
 import sys
 from argparse import ArgumentParser

@@ -1,8 +1,6 @@
 """`manage.py demo`: fill the demonstration project with texts, outputs of small systems, simulated judgements,
 campaigns and scores. Existing parts are skipped, so that a repetition takes seconds."""
 
-from __future__ import annotations
-
 import io
 import json
 import secrets

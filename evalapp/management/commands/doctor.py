@@ -1,7 +1,5 @@
 """`manage.py doctor`: report what is running and what is missing, with remedies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from django.conf import settings

@@ -1,8 +1,6 @@
 """Django's `migrate` with a short lock timeout on PostgreSQL: a migration that waits for a long query would block all
 other queries on the table."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`manage.py restore FILE`: load a backup into an empty installation, or replace its content."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 import tempfile

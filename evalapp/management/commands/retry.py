@@ -1,7 +1,5 @@
 """`manage.py retry NUMBER`: return a failed or cancelled run to the queue."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`manage.py run NUMBER`: show a run with its progress, log and result, or follow it."""
 
-from __future__ import annotations
-
 import json
 from argparse import ArgumentParser
 from typing import Any

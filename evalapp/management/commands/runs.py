@@ -1,7 +1,5 @@
 """`manage.py runs [PROJECT]`: list background runs."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 

@@ -1,8 +1,6 @@
 """`manage.py up`: run the whole installation from one terminal. Prepares database and static files, then starts the
 servers by `evalapp.ops`."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """Add a file or rows of a project to a retrieval corpus, list corpora, delete one."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any

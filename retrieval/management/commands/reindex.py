@@ -1,7 +1,5 @@
 """Rebuild the search indexes of a project's corpora, embedded or in Elasticsearch."""
 
-from __future__ import annotations
-
 from argparse import ArgumentParser
 from typing import Any
 
