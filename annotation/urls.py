@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from django.http import HttpResponse
-from django.urls import URLPattern, path
+from django.urls import URLPattern, include, path
 
 from .views import (
     campaign_checks,
@@ -29,7 +29,7 @@ app_name = "annotation"
 
 def _make_shared_patterns(kind: campaign_pages.CampaignPages) -> list[URLPattern]:
     """The pages that judging and writing campaigns share."""
-    base, options = f"projects/<slug:slug>/{kind.templates}/", {"kind": kind}
+    base, options = f"{kind.templates}/", {"kind": kind}
     pages: dict[str, tuple[str, Callable[..., HttpResponse]]] = {
         "new": ("new/", campaign_plans.campaign_new),
         "edit": ("<int:pk>/plan/", campaign_plans.campaign_edit),
@@ -42,6 +42,47 @@ def _make_shared_patterns(kind: campaign_pages.CampaignPages) -> list[URLPattern
     }
     return [path(base + address, view, options, name=f"{kind.name}-{name}") for name, (address, view) in pages.items()]
 
+
+project_patterns = [
+    path("campaigns/", campaigns.campaign_list, name="campaign-list"),
+    path("campaigns/guidelines/", campaign_plans.guidelines_preview, name="campaign-guidelines-preview"),
+    path("campaigns/<int:pk>/", campaigns.campaign_show, name="campaign"),
+    path("campaigns/<int:pk>/preview/", campaigns.campaign_preview, name="campaign-preview"),
+    path("campaigns/<int:pk>/checks/", campaign_checks.checks, name="campaign-checks"),
+    path(
+        "campaigns/<int:pk>/checks/<str:name>/<int:number>/remove/",
+        campaign_checks.check_remove,
+        name="campaign-check-remove",
+    ),
+    path("campaigns/<int:pk>/judgements/", campaign_lists.judgement_list, name="campaign-judgements"),
+    path("campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
+    path("campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
+    path("writing/<int:pk>/", writing_show.writing_show, name="writing"),
+    path("writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
+    path("writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"),
+    path(
+        "writing/<int:pk>/references/<int:reference>/withdraw/",
+        writing_lists.reference_withdraw,
+        name="writing-withdraw",
+    ),
+    path(
+        "writing/<int:pk>/references/<int:reference>/restore/", writing_lists.reference_restore, name="writing-restore"
+    ),
+    path("writing/<int:pk>/attempts/", writing_lists.attempt_list, name="writing-attempts"),
+    path("uploads/", uploads.upload_list, name="upload-list"),
+    path("uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
+    path("uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),
+    path("uploads/<int:pk>/undo/", uploads.upload_undo, name="upload-undo"),
+    path("items/", items.item_list, name="item-list"),
+    path("items/systems/", items.system_list, name="system-list"),
+    path("items/systems/<int:pk>/kind/", items.system_kind, name="system-kind"),
+    path("items/<int:pk>/", items.item_show, name="item-show"),
+    path("exports/", exports.export_list, name="export-list"),
+    path("exports/<int:pk>/delete/", exports.export_delete, name="export-delete"),
+    path("exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
+    *_make_shared_patterns(campaign_pages.JUDGING),
+    *_make_shared_patterns(campaign_pages.WRITING),
+]
 
 urlpatterns = [
     path("my/", judging.my_work, name="my-work"),
@@ -63,52 +104,5 @@ urlpatterns = [
     path("my/<int:pk>/<slug:public>/submit/", judging.judge_submit, name="judge-submit"),
     path("my/<int:pk>/<slug:public>/skip/", judging.judge_skip, name="judge-skip"),
     path("my/<int:pk>/<slug:public>/flag/", judging.judge_flag, name="judge-flag"),
-    path("projects/<slug:slug>/campaigns/", campaigns.campaign_list, name="campaign-list"),
-    path(
-        "projects/<slug:slug>/campaigns/guidelines/",
-        campaign_plans.guidelines_preview,
-        name="campaign-guidelines-preview",
-    ),
-    path("projects/<slug:slug>/campaigns/<int:pk>/", campaigns.campaign_show, name="campaign"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/preview/", campaigns.campaign_preview, name="campaign-preview"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/checks/", campaign_checks.checks, name="campaign-checks"),
-    path(
-        "projects/<slug:slug>/campaigns/<int:pk>/checks/<str:name>/<int:number>/remove/",
-        campaign_checks.check_remove,
-        name="campaign-check-remove",
-    ),
-    path(
-        "projects/<slug:slug>/campaigns/<int:pk>/judgements/",
-        campaign_lists.judgement_list,
-        name="campaign-judgements",
-    ),
-    path("projects/<slug:slug>/campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
-    path("projects/<slug:slug>/campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
-    path("projects/<slug:slug>/writing/<int:pk>/", writing_show.writing_show, name="writing"),
-    path("projects/<slug:slug>/writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
-    path("projects/<slug:slug>/writing/<int:pk>/references/", writing_lists.reference_list, name="writing-references"),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/withdraw/",
-        writing_lists.reference_withdraw,
-        name="writing-withdraw",
-    ),
-    path(
-        "projects/<slug:slug>/writing/<int:pk>/references/<int:reference>/restore/",
-        writing_lists.reference_restore,
-        name="writing-restore",
-    ),
-    path("projects/<slug:slug>/writing/<int:pk>/attempts/", writing_lists.attempt_list, name="writing-attempts"),
-    path("projects/<slug:slug>/uploads/", uploads.upload_list, name="upload-list"),
-    path("projects/<slug:slug>/uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
-    path("projects/<slug:slug>/uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),
-    path("projects/<slug:slug>/uploads/<int:pk>/undo/", uploads.upload_undo, name="upload-undo"),
-    path("projects/<slug:slug>/items/", items.item_list, name="item-list"),
-    path("projects/<slug:slug>/items/systems/", items.system_list, name="system-list"),
-    path("projects/<slug:slug>/items/systems/<int:pk>/kind/", items.system_kind, name="system-kind"),
-    path("projects/<slug:slug>/items/<int:pk>/", items.item_show, name="item-show"),
-    path("projects/<slug:slug>/exports/", exports.export_list, name="export-list"),
-    path("projects/<slug:slug>/exports/<int:pk>/delete/", exports.export_delete, name="export-delete"),
-    path("projects/<slug:slug>/exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
-    *_make_shared_patterns(campaign_pages.JUDGING),
-    *_make_shared_patterns(campaign_pages.WRITING),
+    path("projects/<slug:slug>/", include(project_patterns)),
 ]

@@ -1,6 +1,7 @@
 """Rows of the annotation room: what is judged (data), what judging is (campaigns), what was uploaded,
 and reference writing."""
 
+# ruff: noqa: F401 - other modules import these names from here
 from .campaigns import (
     Assignment,
     Campaign,
@@ -38,40 +39,3 @@ from .writing import (
     WrittenConfirmation,
     WrittenReference,
 )
-
-__all__ = [
-    "Aspect",
-    "Assignment",
-    "AttemptElsewhere",
-    "Campaign",
-    "CampaignAspect",
-    "CampaignMember",
-    "Comparison",
-    "CorpusPair",
-    "Dialogue",
-    "Item",
-    "ItemFlag",
-    "Judgement",
-    "Output",
-    "RaterFilter",
-    "Rating",
-    "Reference",
-    "ReferenceSet",
-    "Slot",
-    "System",
-    "TextBlock",
-    "Unit",
-    "Upload",
-    "UploadChange",
-    "UploadFault",
-    "WritingAttempt",
-    "WritingCampaign",
-    "WritingCandidate",
-    "WritingFlag",
-    "WritingMember",
-    "WritingTask",
-    "WritingUnit",
-    "WrittenConfirmation",
-    "WrittenElsewhere",
-    "WrittenReference",
-]
