@@ -21,27 +21,7 @@ _TASKS = {
     "dialogue": "text-generation", "story": "text-generation", "data-to-text": "table-to-text",
     "instruction": "text-generation", "unconditional": "text-generation",
 }  # fmt: skip
-#: The tables of a folder, the most useful first.
-_ORDER = (
-    "items",
-    "outputs",
-    "ratings",
-    "comparisons",
-    "aggregated_ratings",
-    "aggregated_comparisons",
-    "dialogues",
-    "systems",
-    "references",
-    "attempts",
-    "corpus",
-    "score_sets",
-    "scores",
-    "filters",
-    "campaigns",
-    "judgements",
-    "raters",
-    "audit",
-)
+#: The tables of a folder, the most useful first: what one row is.
 ABOUT = {
     "items": "contexts, their references and the group by which data are split",
     "outputs": "each system's text for each item",
@@ -90,7 +70,7 @@ def write_card(head: Mapping[str, Any], facts: Facts, options: ExportOptions, fi
 def _tables(files: Sequence[str]) -> dict[str, str]:
     """Files by table, the most useful first."""
     tables = {file.split(".")[0]: file for file in files}
-    return {table: tables[table] for table in _ORDER if table in tables}
+    return {table: tables[table] for table in ABOUT if table in tables}
 
 
 # ---- the head ---------------------------------------------------------------------------------------------------

@@ -74,40 +74,17 @@ class ParquetWriter:
     #: The maximum number of rows and characters in a row group, which is in memory while it is written and read.
     GROUP, GROUP_BYTES = 20_000, 16 << 20
     LISTS = frozenset({"context", "references", "turns", "speakers", "raters"})
-    WHOLE = frozenset(
-        {
-            "step",
-            "step_a",
-            "step_b",
-            "position",
-            "annotator_group",
-            "number",
-            "round",
-            "references_before",
-            "n",
-            "n_in_training",
-            "input",
-            *aggregated.VERDICTS,
-            *traces.WHOLE,
-        }
-    )
+    WHOLE = frozenset({
+        "step", "step_a", "step_b", "position", "annotator_group", "number", "round", "references_before", "n",
+        "n_in_training", "input", *aggregated.VERDICTS, *traces.WHOLE,
+    })  # fmt: skip
     NUMBERS = frozenset(
         {"value", "score_before", "score_after", "seconds", "mean", "median", "sd", "low", "high", *traces.NUMBERS}
     )
-    FLAGS = frozenset(
-        {
-            "simulated",
-            "relevant",
-            "edited",
-            "counted",
-            "unscored",
-            "improved",
-            "in_training",
-            "empty",
-            "truncated",
-            *traces.FLAGS,
-        }
-    )
+    FLAGS = frozenset({
+        "simulated", "relevant", "edited", "counted", "unscored", "improved", "in_training", "empty", "truncated",
+        *traces.FLAGS,
+    })  # fmt: skip
     #: Columns with another meaning in some tables.
     OF_TABLE: ClassVar[dict[str, dict[str, str]]] = {
         "score_sets": {"references": "string"},
