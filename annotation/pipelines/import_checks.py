@@ -2,22 +2,15 @@
 rows. They only read the main database and write the staging file."""
 
 import json
-from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 from annotation.models import Item, Output, System, Unit, WritingCampaign, WritingUnit
 from annotation.models.data import ORIGINAL
-from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
 from annotation.parsers.fields import NO_STEP
 from annotation.selectors import stored
-from evalapp.accounts.models import Project
 from evalapp.translation import gettext as _
 
-from .import_names import Lookalikes
-from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME, Staging
-
-Message = str | Callable[..., str]
+from .import_faults import Check, explain_other_content, is_same_json, report_twice, same_text
+from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME
 
 _KEYS = {
     "systems": ("key",),
@@ -27,105 +20,6 @@ _KEYS = {
 }
 
 
-def same_text(text: str, stored_text: str) -> bool:
-    """Whether two JSON texts are equal in value."""
-    return text == stored_text or is_same_json(text, json.loads(stored_text))
-
-
-def is_same_json(text: str | None, value: Any) -> bool:
-    """Whether staged JSON and a stored value are equal, on every database."""
-    if text is None or text == "{}":
-        return value is None if text is None else value == {}
-    return encode_row(canonical(json.loads(text))) == encode_row(canonical(value))
-
-
-class Check:
-    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced."""
-
-    def __init__(
-        self,
-        project: Project,
-        staging: Staging,
-        faults: Faults,
-        replace: bool,
-        tick: Callable[[str], None],
-        documents: dict[str, Any] | None = None,
-        lost: dict[str, str] | None = None,
-    ) -> None:
-        self.project = project
-        self.staging = staging
-        self.faults = faults
-        self.replace = replace
-        self.tick = tick
-        #: Contents of files with a single object, by kind; `dataset.json` is checked elsewhere.
-        self.documents = documents or {}
-        #: The place of a row that cannot be identified, by table.
-        self.lost = lost or {}
-        self.lookalikes = Lookalikes(project, staging)
-        staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
-
-    def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
-        """Mark every row of the upload that matches `where` as faulty. `extra`: up to three expressions that are passed
-        to `message`. In both, the table is `t`."""
-        staging = self.staging
-        values = [part.strip() for part in extra.split("|")] if extra else []
-        columns = ", ".join((values + ["NULL"] * 3)[:3])
-        staging.execute("DELETE FROM bad")
-        staging.execute(
-            f"INSERT INTO bad SELECT t.n, {columns} FROM {table} t WHERE t.file IS NOT NULL"
-            f" AND t.act <> '{FAULTY}' AND ({where})"
-        )
-        count = staging.value("SELECT count(*) FROM bad")
-        if not count:
-            return 0
-        before = self.faults.count
-        alike = "PARTITION BY t.file, bad.a, bad.b, bad.c"
-        sql = (
-            "SELECT file, json_group_array(line), max(total), a, b, c FROM (SELECT t.file, t.line, bad.n,"
-            f" bad.a, bad.b, bad.c, row_number() OVER ({alike} ORDER BY bad.n) AS k, count(*) OVER ({alike}) AS total"
-            f" FROM bad JOIN {table} t USING (n) ORDER BY bad.n) WHERE k <= 3 GROUP BY file, a, b, c"
-            " ORDER BY file, min(n)"
-        )
-        seen: Counter[int] = Counter()
-        text = ""
-        for file, lines, total, *facts in staging.stream(sql):
-            # For very many rows only the count matters, because a message may need a database query.
-            if seen[file] < KEPT_FAULTS:
-                text = message if isinstance(message, str) else message(*facts[: len(values)])
-            seen[file] += 1
-            first, *others = sorted(json.loads(lines))
-            self.faults.add(staging.name(file), first, field, text, others, total)
-        self.faults.count = before + count
-        staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
-        return int(count)
-
-    def perhaps(self, *tables: str) -> str:
-        """A hint for a row that refers to a missing one, if that may be a faulty row."""
-        places = [self.lost[table] for table in tables if table in self.lost]
-        if not places:
-            return ""
-        return _(" It may be in %(place)s, which is faulty itself. Correct that first.", place=places[0])
-
-    def fail_row(self, table: str, n: int, field: str, message: str) -> None:
-        file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
-        self.faults.add(self.staging.name(file), line, field, message)
-        self.staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n = ?", [n])
-
-    def settle(self, table: str, decisions: list[tuple[str, int | None, int]]) -> None:
-        """Write (act, id, n)."""
-        self.staging.many(f"UPDATE {table} SET act = ?, id = ? WHERE n = ?", decisions)
-
-
-def explain_other_content(what: str) -> str:
-    return _("%(what)s is stored with other content. Use replace to overwrite it, or give it another key.", what=what)
-
-
-def describe_missing(name: str, item: str, step: int) -> str:
-    if step == NO_STEP:
-        return _("“%(name)s” has no output for the item “%(item)s”.", name=name, item=item)
-    return _("“%(name)s” has no output of step %(step)d for the item “%(item)s”.", name=name, item=item, step=step)
-
-
 def duplicates(check: Check) -> None:
     """Duplicate keys in the upload: the first row counts, later ones are faulty."""
     for table, key in _KEYS.items():
@@ -133,31 +27,6 @@ def duplicates(check: Check) -> None:
         check.staging.execute(f"CREATE INDEX {table}_key ON {table} ({columns})")
         report_twice(check, table, key, "1")
         check.tick(f"{table}: keys")
-
-
-def report_twice(check: Check, table: str, key: tuple[str, ...], where: str) -> None:
-    columns = ", ".join(key)
-    staging = check.staging
-    staging.execute("DROP TABLE IF EXISTS temp.twice")
-    staging.execute(
-        f"CREATE TEMP TABLE twice AS SELECT min(n) AS first, {columns} FROM {table}"
-        f" WHERE file IS NOT NULL AND {where} GROUP BY {columns} HAVING count(*) > 1"
-    )
-    if not staging.has("temp.twice"):
-        return
-    on = " AND ".join(f"t.{name} IS d.{name}" for name in key)
-    check.fail(
-        table,
-        f"EXISTS (SELECT 1 FROM twice d WHERE {on} AND t.n > d.first)",
-        "id" if key == ("key",) else "",
-        lambda file, line: _(
-            "The same key is already used in %(name)s:%(line)s. Remove one of the two rows.",
-            name=staging.name(file),
-            line=line,
-        ),
-        f"(SELECT f.file FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})"
-        f" | (SELECT f.line FROM twice d JOIN {table} f ON f.n = d.first WHERE {on})",
-    )
 
 
 def systems(check: Check, kinds: dict[str, str]) -> None:

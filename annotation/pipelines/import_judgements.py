@@ -13,7 +13,7 @@ from annotation.parsers.kinds import AspectRow, DatasetRow
 from annotation.selectors import stored
 from evalapp.translation import gettext as _
 
-from .import_checks import Check, describe_missing, explain_other_content, is_same_json, report_twice, same_text
+from .import_faults import Check, describe_missing, explain_other_content, is_same_json, report_twice, same_text
 from .import_staging import FAULTY, KNOWN, MENTIONED, NEW, REPLACE, SAME
 
 MAX_ASPECTS = 1000

@@ -14,7 +14,7 @@ from annotation.services.bulk import split_by_size
 from .import_staging import NEW
 
 if TYPE_CHECKING:
-    from .import_checks import Check
+    from .import_faults import Check
 
 #: The key in the output's meta with the position of the reference, counted from 0.
 META = json.dumps({"from_reference": 0})

@@ -11,7 +11,7 @@ from annotation.services import hooks
 from evalapp.accounts.models import Project
 from evalapp.translation import gettext as _
 
-from .import_checks import Check, describe_missing, explain_other_content, report_twice
+from .import_faults import Check, describe_missing, explain_other_content, report_twice
 from .import_staging import KNOWN, NEW, REPLACE, SAME
 
 # ---- check ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from annotation.services.bulk import insert_rows
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 
-from .import_checks import Check, explain_other_content, is_same_json, report_twice, same_text
+from .import_faults import Check, explain_other_content, is_same_json, report_twice, same_text
 from .import_staging import NEW, REPLACE, SAME
 
 #: The staged table, quoted because its name is an SQL keyword.

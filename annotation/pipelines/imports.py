@@ -42,7 +42,7 @@ from . import (
     import_results,
     import_written,
 )
-from .import_checks import Check, explain_other_content
+from .import_faults import Check, explain_other_content
 from .import_staging import FAULTY, NEW, REPLACE, Staging
 from .import_store import described, promote
 

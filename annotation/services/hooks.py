@@ -49,7 +49,7 @@ prepare_export = Provider[None](lambda **_asked: None)
 read_exported_rows = Provider[Iterable[tuple[str, dict[str, Any]]]](lambda **_asked: ())
 #: `(*, project, raters)`: files with a single object by name; `raters` maps a rater to the pseudonym of this export.
 make_exported_documents = Provider[dict[str, Any]](lambda **_asked: {})
-#: The phases of an import, called with `import_checks.Check` and `import_store.Promotion`.
+#: The phases of an import, called with `import_faults.Check` and `import_store.Promotion`.
 check_results = Provider[None](lambda _check: None)
 store_results = Provider[None](lambda _promotion: None)
 #: `(*, upload)`: removes what `store_results` added, before the outputs of the upload are removed, and returns counts

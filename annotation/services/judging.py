@@ -30,8 +30,16 @@ from evalapp.accounts.selectors import check_token, get_project, may_enter
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
 
 from . import judging_later, judging_rows
-from .judging_begin import join_member
-from .judging_rows import Answer, AssignmentView, LockedAssignment, MemberContext, lock_assignment, lock_member
+from .judging_rows import (
+    Answer,
+    AssignmentView,
+    LockedAssignment,
+    MemberContext,
+    join_member,
+    lock_assignment,
+    lock_member,
+)
+from .statements import parse_moment, run, run_batch
 
 #: The maximum number of open assignments per annotator: the one on the page and a prefetched one.
 HELD_AT_MOST = 2
@@ -125,7 +133,7 @@ def get_next_assignment(*, user: User, campaign_id: int, ahead: bool = False) ->
             assert who is not None
         sheet = get_sheet(campaign_id, who.stamp, who.revision)
         check_right(user, who, sheet)
-        judging_rows.run(cursor, *judging_rows.select_open(campaign_id, user.pk))
+        run(cursor, *judging_rows.select_open(campaign_id, user.pk))
         shown, why = hand_out(cursor, who, sheet, judging_rows.fetch_assignments(cursor), ahead=ahead, now=now)
         if shown is not None:
             renew_if_short(cursor, shown, sheet, now)
@@ -210,7 +218,7 @@ def _new_assignment(cursor: Any, who: MemberContext, sheet: Sheet, now: datetime
             return None
         slot_id, unit_id, swapped = claim
     practice = step == "practice" and slot_id is None
-    judging_rows.run_batch(
+    run_batch(
         cursor,
         [
             judging_rows.insert_assignment(
@@ -254,7 +262,7 @@ def renew_if_short(cursor: Any, shown: AssignmentView, sheet: Sheet, now: dateti
     lease = timedelta(minutes=sheet.lease_minutes)
     if shown.lease_until - now > lease / 2:
         return
-    judging_rows.run(
+    run(
         cursor,
         "UPDATE annotation_assignment SET lease_until = %s WHERE id = %s AND state = 'open'",
         [now + lease, shown.id],
@@ -378,7 +386,7 @@ def check_submission(
     plain = turn(shown, assignment.swapped)
     body = [assignment.public, shown, note, replaces or 0]
     if seconds is None:
-        seconds = (now - judging_rows.parse_moment(assignment.opened_at)).total_seconds()
+        seconds = (now - parse_moment(assignment.opened_at)).total_seconds()
     return Answer(
         submission=submission.hex,
         shown=shown,
@@ -409,12 +417,12 @@ def _store(
         ]
         if then:
             statements.append(judging_rows.select_open(who.campaign_id, who.user_id))
-        judging_rows.run_batch(cursor, statements)
+        run_batch(cursor, statements)
         judging_later.note_done(assignment, answer)
     else:
         version, extra, moment, repeated = judging_later.store_other(cursor, assignment, sheet, answer, now)
         if then:
-            judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
+            run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
     shown: AssignmentView | None = None
     why: Why = ""
     if then:

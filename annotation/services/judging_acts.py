@@ -24,6 +24,7 @@ from . import judging_rows
 from .judging import NextAssignment, Then, check_right, hand_out, make_progress
 from .judging_later import free_slots, take_free_slot
 from .judging_rows import LockedAssignment, lock_assignment
+from .statements import run
 
 DRAFT_BYTES, REMARK_LENGTH = 64_000, 4000
 Flag = TypeVar("Flag", ItemFlag, WritingFlag)
@@ -137,7 +138,7 @@ def skip_assignment(*, user: User, public: str, reason: str = "", then: Then = "
             who.skipped += 1
         shown, why = None, ""
         if then:
-            judging_rows.run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
+            run(cursor, *judging_rows.select_open(who.campaign_id, who.user_id))
             held_rows = judging_rows.fetch_assignments(cursor)
             shown, why = hand_out(cursor, who, sheet, held_rows, ahead=then == "ahead", now=now)
     return NextAssignment(sheet, make_progress(who, sheet), shown, why)  # type: ignore[arg-type]

@@ -17,8 +17,8 @@ from annotation.allocation.streams import draw
 from annotation.selectors.judging_sheet import Sheet
 from evalapp.stats.planning.adaptive import NextPair, PairState, choose_pair
 
-from . import judging_rows
 from .judging_rows import MemberContext
+from .statements import is_postgres, loads, run, run_batch
 
 #: The number of campaigns that a process caches.
 KEPT = 32
@@ -75,7 +75,7 @@ class CampaignState:
             for (pair,) in cursor.fetchall():
                 self.available[divmod(pair, self.n_players)] = True
             self.begun = True
-        judging_rows.run(
+        run(
             cursor,
             """SELECT j.id, j.assignment_id, j.answer, a.side_swapped, s.pair FROM annotation_judgement j
  JOIN annotation_assignment a ON a.id = j.assignment_id JOIN annotation_slot s ON s.id = a.slot_id
@@ -84,7 +84,7 @@ class CampaignState:
         )
         for number, assignment, answer, swapped, pair in cursor.fetchall():
             self.last = max(self.last, number)
-            points = POINTS.get(judging_rows.loads(answer).get(self.aspect))
+            points = POINTS.get(loads(answer).get(self.aspect))
             if points is not None and pair is not None:
                 self._count(assignment, pair, 1.0 - points if swapped else points)
 
@@ -122,9 +122,9 @@ def claim_or_begin(
 
 
 def _claim_begun(cursor: Any, who: MemberContext, start: int) -> tuple[int, int, bool] | None:
-    skip = " FOR UPDATE OF s SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
+    skip = " FOR UPDATE OF s SKIP LOCKED" if is_postgres(cursor) else ""
     for compare in (">=", "<"):
-        judging_rows.run(
+        run(
             cursor,
             f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'free' AND id = (
  SELECT s.id FROM annotation_slot s WHERE s.id IN (SELECT f.id FROM annotation_slot f
@@ -144,7 +144,7 @@ def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tup
     """Start a unit of the most informative pair of systems: slot, unit, swapped. None if the planned number of units is
     reached or the pool is empty."""
     campaign = [who.campaign_id]
-    judging_rows.run(cursor, "SELECT begun_count < unit_count FROM annotation_campaign WHERE id = %s", campaign)
+    run(cursor, "SELECT begun_count < unit_count FROM annotation_campaign WHERE id = %s", campaign)
     if not cursor.fetchone()[0]:
         return None
     rng = np.random.default_rng([draw(who.seed, "pair", order)])
@@ -153,7 +153,7 @@ def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tup
     while choice := state.choose(cursor, sheet, rng, busy):
         if not counted:
             # Until the commit, others who start a unit wait here, so the planned number is never exceeded.
-            judging_rows.run(
+            run(
                 cursor,
                 """UPDATE annotation_campaign SET begun_count = begun_count + 1
  WHERE id = %s AND begun_count < unit_count""",
@@ -172,14 +172,14 @@ def begin_unit(cursor: Any, who: MemberContext, sheet: Sheet, order: int) -> tup
         if not _is_in_pool(cursor, who.campaign_id, pair):
             state.note_empty(a, b)
     if counted:
-        judging_rows.run(cursor, "UPDATE annotation_campaign SET begun_count = begun_count - 1 WHERE id = %s", campaign)
+        run(cursor, "UPDATE annotation_campaign SET begun_count = begun_count - 1 WHERE id = %s", campaign)
     return None
 
 
 def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple[int, int, bool] | None:
     """The first slot of a unit of this pair; the unit's other slots become free."""
-    skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
-    judging_rows.run(
+    skip = " FOR UPDATE SKIP LOCKED" if is_postgres(cursor) else ""
+    run(
         cursor,
         f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'pool' AND id = (
  SELECT id FROM annotation_slot WHERE campaign_id = %s AND pair = %s AND state = 'pool' AND number = 0
@@ -189,7 +189,7 @@ def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple
     row = cursor.fetchone()
     if row is None:
         return None
-    judging_rows.run_batch(
+    run_batch(
         cursor,
         [
             ("UPDATE annotation_slot SET state = 'free' WHERE unit_id = %s AND state = 'pool'", [row[1]]),
@@ -201,7 +201,7 @@ def _claim(cursor: Any, campaign_id: int, pair: int, propensity: float) -> tuple
 
 def _is_in_pool(cursor: Any, campaign_id: int, pair: int) -> bool:
     """Whether a unit of this pair is still in the pool, locked or not."""
-    judging_rows.run(
+    run(
         cursor,
         "SELECT 1 FROM annotation_slot WHERE campaign_id = %s AND pair = %s AND state = 'pool' AND number = 0 LIMIT 1",
         [campaign_id, pair],

@@ -17,6 +17,7 @@ from evalapp.common.errors import Conflict, NotAllowed
 
 from . import judging_rows
 from .judging_rows import Answer, LockedAssignment
+from .statements import Statement, is_postgres, run, run_batch
 
 
 class SubmissionConflict(Conflict):
@@ -110,14 +111,14 @@ def _store_late(
         state=Assignment.State.SUBMITTED, version=1, slot=slot, submitted_at=now, draft=None, skip_reason=""
     )
     _write(cursor, assignment, sheet, answer, 1, now)
-    judging_rows.run(cursor, *judging_rows.count_done(assignment, answer.seconds, now))
+    run(cursor, *judging_rows.count_done(assignment, answer.seconds, now))
     note_done(assignment, answer)
     return 1, answer.extra, now, False
 
 
 def take_free_slot(cursor: Any, unit_id: int) -> int | None:
     """A free slot of this unit, by one conditional update."""
-    skip = " FOR UPDATE SKIP LOCKED" if judging_rows.is_postgres(cursor) else ""
+    skip = " FOR UPDATE SKIP LOCKED" if is_postgres(cursor) else ""
     cursor.execute(
         f"""UPDATE annotation_slot SET state = 'taken' WHERE state = 'free' AND id = (
  SELECT id FROM annotation_slot WHERE unit_id = %s AND state = 'free' ORDER BY number LIMIT 1{skip}) RETURNING id""",
@@ -157,13 +158,13 @@ def _revise(
 def _write(
     cursor: Any, assignment: LockedAssignment, sheet: Sheet, answer: Answer, version: int, now: datetime
 ) -> None:
-    judging_rows.run_batch(
+    run_batch(
         cursor,
         [judging_rows.insert_judgement(assignment, answer, version, now), *make_results(assignment, sheet, answer)],
     )
 
 
-def make_results(assignment: LockedAssignment, sheet: Sheet, answer: Answer) -> list[judging_rows.Statement]:
+def make_results(assignment: LockedAssignment, sheet: Sheet, answer: Answer) -> list[Statement]:
     return judging_rows.upsert_results(
         assignment,
         answer,

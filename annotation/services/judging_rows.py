@@ -5,102 +5,20 @@ PostgreSQL and SQLite.
 Locks are always taken in the same order: first the member's row, which serialises the requests of one annotator (two
 tabs, a double click), then one assignment or slot, by a conditional update."""
 
-import hashlib
-import json
-import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
-from itertools import count
 from typing import Any
 
 import orjson
-from django.conf import settings
-from django.utils.dateparse import parse_datetime
 
 from annotation.selectors.judging import get_shown_state
+from evalapp.accounts.models import User
+from evalapp.accounts.roles import ROLES_FOR
+from evalapp.accounts.selectors import may_enter
 
-Statement = tuple[str, Sequence[Any]]
-
-
-def is_postgres(cursor: Any) -> bool:
-    # `cursor.db` instead of `django.db.connection`: the proxy is slow, and this is called forty times per answer.
-    return cursor.db.vendor == "postgresql"
-
-
-def parse_moment(value: Any) -> datetime:
-    if isinstance(value, str):
-        parsed = parse_datetime(value)
-        assert parsed is not None
-        value = parsed
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-def loads(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, (str, bytes)) else value
-
-
-def _can_prepare(cursor: Any) -> bool:
-    return is_postgres(cursor) and not settings.DATABASE_POOLER
-
-
-def run(cursor: Any, sql: str, values: Sequence[Any]) -> None:
-    """Execute one statement. On PostgreSQL it is prepared, because planning these joins takes longer than running
-    them; DATABASE_POOLER turns that off."""
-    if _can_prepare(cursor):
-        name = _prepare(cursor, sql)
-        cursor.execute(f"EXECUTE {name} ({_marks(len(values))})", values)
-    else:
-        cursor.execute(sql, _adapted(cursor, values))
-
-
-def run_batch(cursor: Any, statements: Sequence[Statement]) -> None:
-    """Execute statements in order, on PostgreSQL in one round trip. The cursor has the rows of the last one."""
-    if not is_postgres(cursor):
-        for sql, row in statements:
-            cursor.execute(sql, _adapted(cursor, row))
-        return
-    if _can_prepare(cursor):
-        calls = [f"EXECUTE {_prepare(cursor, sql)} ({_marks(len(row))})" for sql, row in statements]
-    else:
-        calls = [sql for sql, _ in statements]
-    cursor.execute("; ".join(calls), [value for _, row in statements for value in row])
-
-
-def _adapted(cursor: Any, values: Sequence[Any]) -> list[Any]:
-    """Convert datetimes to the form that this database stores."""
-    adapt = cursor.db.ops.adapt_datetimefield_value
-    return [adapt(value) if isinstance(value, datetime) else value for value in values]
-
-
-@lru_cache(maxsize=64)
-def _marks(count: int) -> str:
-    return ", ".join(["%s"] * count)
-
-
-@lru_cache(maxsize=256)
-def _preparation(sql: str) -> tuple[str, str]:
-    name = f"judging_{hashlib.sha256(sql.encode()).hexdigest()[:16]}"
-    numbers = count(1)
-    body = re.sub("%s", lambda _: f"${next(numbers)}", sql)
-    return name, f"PREPARE {name} AS {body}"
-
-
-def _prepare(cursor: Any, sql: str) -> str:
-    """Return the name of the prepared statement; prepare it on first use in each connection."""
-    name, statement = _preparation(sql)
-    database = cursor.db
-    raw, known = getattr(database, "judging_statements", (None, None))
-    if raw is not database.connection or known is None:
-        known = set[str]()
-        database.judging_statements = (database.connection, known)
-    if name not in known:
-        cursor.execute(statement)
-        known.add(name)
-    return name
-
+from .statements import Statement, is_postgres, loads, parse_moment, run
 
 # ---- the annotator ----------------------------------------------------------------------------------------
 
@@ -142,6 +60,33 @@ def lock_member(cursor: Any, campaign_id: int, user_id: int) -> MemberContext | 
     )
     row = cursor.fetchone()
     return MemberContext(*row, user_id=user_id) if row else None
+
+
+def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[int], int]) -> bool:
+    """Add a user to an opened campaign if their role and their invitation allow it. Otherwise False;
+    `judging.join_campaign` gives the reason. Two statements, because a whole class may join at the same time."""
+    roles = sorted(ROLES_FOR["annotate"])
+    marks = ", ".join(["%s"] * len(roles))
+    run(
+        cursor,
+        f"""SELECT c.seed, c.project_id, s.campaigns IS NULL FROM annotation_campaign c
+ JOIN accounts_project p ON p.id = c.project_id AND p.deleting_at IS NULL
+ JOIN accounts_membership s ON s.project_id = c.project_id AND s.user_id = %s
+ WHERE c.id = %s AND c.state <> 'draft' AND s.role IN ({marks})""",
+        [user_id, campaign_id, *roles],
+    )
+    row = cursor.fetchone()
+    if row is None or not (
+        row[2] or may_enter(user=User(pk=user_id), project_id=row[1], campaign=f"judging:{campaign_id}")
+    ):
+        return False
+    run(
+        cursor,
+        """INSERT INTO annotation_campaignmember (campaign_id, annotator_id, seed, practised, given, done, skipped,
+ seconds, joined_at) VALUES (%s, %s, %s, 0, 0, 0, 0, 0, %s) ON CONFLICT (campaign_id, annotator_id) DO NOTHING""",
+        [campaign_id, user_id, seed_of(row[0]), datetime.now(UTC)],
+    )
+    return True
 
 
 @dataclass(slots=True)
@@ -282,9 +227,6 @@ def fetch_assignments(cursor: Any) -> list[AssignmentView]:
     return rows
 
 
-# ---- claiming ---------------------------------------------------------------------------------------------
-
-
 def claim_slot(cursor: Any, campaign_id: int, user_id: int, start: int) -> tuple[int, int, bool] | None:
     """Take the first free slot with rank >= `start` (else from the beginning) whose unit this annotator has not had.
     A single conditional update that changes at most one row. Returns (slot id, unit id, swapped)."""
@@ -329,9 +271,6 @@ def select_new(unit_id: int, repeat: int, user_id: int) -> Statement:
 def count_given(who: MemberContext, practice: bool) -> Statement:
     column = "practised" if practice else "given"
     return f"UPDATE annotation_campaignmember SET {column} = {column} + 1 WHERE id = %s", [who.member_id]
-
-
-# ---- drafts -----------------------------------------------------------------------------------------------
 
 
 def keep_draft(

@@ -30,7 +30,8 @@ from evalapp.client.errors import (
 )
 from evalapp.client.evaluators import Evaluator, OnlineScores, Pair, Record
 from evalapp.client.exports import Export
-from evalapp.client.projects import Leaderboard, Project
+from evalapp.client.leaderboards import Leaderboard
+from evalapp.client.projects import Project
 from evalapp.client.rows import Rows
 from evalapp.client.runs import Progress, Run
 from evalapp.client.session import Retry

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from evalapp.client.addresses import parse_id, quote_segment
 from evalapp.client.errors import WrongOrder, expecting
 from evalapp.client.resources import Resource
 from evalapp.client.rows import Flag, Judgement, Rows
 from evalapp.client.runs import OnProgress, Run
-from evalapp.client.session import Session, parse_id, quote_segment
+from evalapp.client.session import Session
 
 
 @dataclass

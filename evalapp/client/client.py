@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from evalapp.client.addresses import parse_id, quote_segment
 from evalapp.client.campaigns import Campaign
 from evalapp.client.evaluators import Evaluator
 from evalapp.client.projects import Project
 from evalapp.client.rows import CatalogueEntry, Rows
 from evalapp.client.runs import Run
-from evalapp.client.session import Retry, Session, parse_id, quote_segment
+from evalapp.client.session import Retry, Session
 from evalapp.client.uploads import Upload
 
 if TYPE_CHECKING:

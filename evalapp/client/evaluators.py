@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
+from evalapp.client.addresses import quote_segment
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
-from evalapp.client.session import BAD_SURROGATE, Session, quote_segment
+from evalapp.client.json_lines import BAD_SURROGATE
+from evalapp.client.session import Session
 
 #: Largest number of pairs that the server accepts in one call.
 MAX_PAIRS = 64

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalapp.client.addresses import check_file_name, quote_segment
 from evalapp.client.errors import ClientError, InvalidArgument, expecting
 from evalapp.client.resources import Resource
 from evalapp.client.rows import need_pandas, to_frame
 from evalapp.client.runs import OnProgress, Progress, Run
-from evalapp.client.session import check_file_name, quote_segment
 from evalapp.client.uploads import is_table
 
 if TYPE_CHECKING:

@@ -10,9 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evalapp.client.addresses import check_file_name, quote_segment
 from evalapp.client.campaigns import Campaign
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
+from evalapp.client.leaderboards import Leaderboard
 from evalapp.client.resources import Resource
 from evalapp.client.rows import (
     Comparison,
@@ -26,10 +28,9 @@ from evalapp.client.rows import (
     ScoreSet,
     System,
     need_pandas,
-    to_frame,
 )
 from evalapp.client.runs import OnProgress, Progress, Run
-from evalapp.client.session import Session, check_file_name, new_key, quote_segment
+from evalapp.client.session import Session, new_key
 from evalapp.client.uploads import Upload, UploadOptions, send_files, send_rows
 
 if TYPE_CHECKING:
@@ -39,69 +40,6 @@ R = TypeVar("R", bound=Resource)
 
 #: Runs to wait for until a table is current, because data may change while it is computed.
 MAX_RUNS = 5
-
-
-@dataclass(frozen=True)
-class Leaderboard:
-    """A leaderboard. `rows` are ordered from the best, each with estimate and interval (for agreement, a row per aspect
-    or coefficient). `table` is the complete response, with the signature and the numbers of items and raters."""
-
-    table: dict[str, Any] = field(repr=False)
-
-    def __repr__(self) -> str:
-        return f"<Leaderboard: {len(self.table.get('rows') or ()):,} rows, {self.table.get('signature', '')}>"
-
-    @property
-    @expecting("a leaderboard")
-    def rows(self) -> list[dict[str, Any]]:
-        """The rows of the table."""
-        return list(self.table["rows"])
-
-    @property
-    @expecting("a leaderboard")
-    def signature(self) -> str:
-        """The signature of the table."""
-        return str(self.table["signature"])
-
-    @property
-    @expecting("a leaderboard")
-    def is_current(self) -> bool:
-        """Whether the data are unchanged since the table was computed."""
-        return bool(self.table["is_current"])
-
-    def to_pandas(self) -> pandas.DataFrame:
-        """Return the rows as a DataFrame. Nested estimates become columns such as `pearson.value` and `alpha.low`,
-        cells columns of their part, aspect, evaluator or figure: `news.value`."""
-        need_pandas("to_pandas()")
-        names = self._name_cells()
-        return to_frame([_flatten(row) | _flatten_cells(row, names) for row in self.rows])
-
-    @expecting("a leaderboard")
-    def _name_cells(self) -> list[str]:
-        if self.table.get("kind") == "matrix":
-            return [str(row["evaluator"]) for row in self.rows]
-        heads = self.table.get("parts") or self.table.get("aspects") or self.table.get("columns") or []
-        return [str(head["name"] if "name" in head else head["aspect"]) for head in heads]
-
-
-def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in row.items():
-        if isinstance(value, Mapping):
-            flat |= {f"{name}.{inner}": part for inner, part in value.items()}
-        elif name == "coefficients":  # agreement has a list of them in each row
-            flat |= {
-                f"{each['name']}.{inner}": part for each in value for inner, part in each.items() if inner != "name"
-            }
-        elif name != "cells":
-            flat[name] = value
-    return flat
-
-
-def _flatten_cells(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    # Empty cells, such as that of an evaluator with itself, have no columns.
-    cells = zip(names, row.get("cells") or (), strict=False)
-    return {f"{name}.{inner}": part for name, cell in cells if cell for inner, part in cell.items()}
 
 
 def _check_target(target: Path, files: Sequence[str], slug: str) -> None:

@@ -1,7 +1,6 @@
 """HTTP requests of the client: token, time-outs, retries with back-off, problem documents as errors, cursor pages, and
 downloads."""
 
-import json as json_module
 import random
 import re
 import secrets
@@ -14,10 +13,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import httpx
 
+from evalapp.client.addresses import PREFIX, parse_base_url
 from evalapp.client.errors import (
     ApiError,
     ConnectionFailed,
@@ -28,9 +28,9 @@ from evalapp.client.errors import (
     expecting,
     find_error_class,
 )
+from evalapp.client.json_lines import explain_unsendable
 from evalapp.client.wire import apply_deadlines, set_deadline
 
-PREFIX = "/api/v1/"
 #: Statuses after which an idempotent request is repeated.
 RETRY_STATUSES = frozenset({429, 502, 503, 504})
 #: The server answers a request with the key of an earlier one with the earlier response.
@@ -38,15 +38,8 @@ KEY_HEADER = "Idempotency-Key"
 #: Minimum time-out of a request, even if less time is left.
 MIN_SECONDS = 1.0
 PAGE_SIZE = 500
-#: Largest id of a row.
-MAX_ID = 2**63 - 1
 #: Format of idempotency keys.
 KEY = re.compile(r"[!-~]{1,255}")
-
-#: Predicate of error messages about a text that cannot be encoded.
-BAD_SURROGATE = (
-    "holds half a surrogate pair, which UTF-8 cannot encode. Replace it: text.encode('utf-8', 'replace').decode()"
-)
 
 Parameters = Mapping[str, Any]
 #: (bytes done, total bytes or None)
@@ -120,48 +113,6 @@ _jitter = random.Random()
 def new_key() -> str:
     """Return an idempotency key for a call and its repetitions."""
     return str(uuid.uuid4())
-
-
-def quote_segment(text: object) -> str:
-    """Return `text` escaped as a segment of a URL. Raises `InvalidArgument` for an empty text, `.` and `..`."""
-    if str(text) in ("", ".", ".."):
-        raise InvalidArgument(f"{str(text)!r} is not a name")
-    try:
-        return quote(str(text), safe="")
-    except UnicodeEncodeError as error:
-        raise InvalidArgument(f"the name {BAD_SURROGATE}") from error
-
-
-def parse_id(number: object) -> int:
-    """Return `number` as the id of a run, upload or campaign. Raises `InvalidArgument` for other values."""
-    try:
-        value = int(number)  # type: ignore[call-overload]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidArgument(f"{number!r} is not an id; pass the `id` of a response") from error
-    if not 0 <= value <= MAX_ID or (isinstance(number, float) and number != value):
-        raise InvalidArgument("the number is not an id; pass the `id` of a response")
-    return value
-
-
-def check_file_name(name: str, depth: int = 1) -> str:
-    """Return `name` if it has at most `depth` segments and stays in its folder. Raises `UnexpectedAnswer` otherwise."""
-    parts = name.split("/")
-    if len(parts) > depth or not all(part and part == Path(part).name and part[0] != "." for part in parts):
-        raise UnexpectedAnswer(f"the server names a file {name!r}, which is no plain file name")
-    return name
-
-
-def parse_base_url(url: str) -> str:
-    """Return `http://host:8000` for `url`, which may also be an address of the API. Raises `InvalidArgument` for other
-    texts."""
-    try:
-        parts = urlsplit(url.strip())
-    except ValueError as error:
-        raise InvalidArgument(f"{url!r} is not an address: {error}; write it as http://127.0.0.1:8000") from error
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise InvalidArgument(f"{url!r} is not the address of an installation; write it as http://127.0.0.1:8000")
-    path = parts.path.partition(PREFIX.rstrip("/"))[0].rstrip("/")
-    return f"{parts.scheme}://{parts.netloc}{path}"
 
 
 def read_retry_after(headers: httpx.Headers) -> float | None:
@@ -451,68 +402,3 @@ def _read_rows(path: str, page: Any) -> list[dict[str, Any]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise UnexpectedAnswer(f"{path} did not respond with a list of results")
     return rows
-
-
-def explain_unsendable(value: Any, error: Exception) -> str:
-    """Return the reason why `value` cannot be written as JSON, given the `error` of the attempt."""
-    place = _find_bad_surrogate(value)
-    if place is not None:
-        return f"{place.lstrip('.') or 'it'} {BAD_SURROGATE}"
-    if "float values are not JSON" in str(error):
-        return f"{error}. Leave such a number out, or write None where it may be missing"
-    return str(error)
-
-
-def _find_bad_surrogate(value: Any, place: str = "") -> str | None:
-    """Return the place of the first text with half a surrogate pair."""
-    if isinstance(value, str):
-        return place if any("\ud800" <= letter <= "\udfff" for letter in value) else None
-    parts: list[tuple[str, Any]] = []
-    if isinstance(value, Mapping):
-        for name, part in value.items():
-            if _find_bad_surrogate(str(name)) is not None:
-                return f"{place} (a name in it)"
-            parts.append((f"{place}.{name}", part))
-    elif isinstance(value, list | tuple):
-        parts = [(f"{place}[{number}]", part) for number, part in enumerate(value)]
-    places = (_find_bad_surrogate(part, where) for where, part in parts)
-    return next((place for place in places if place is not None), None)
-
-
-def dump_line(row: Mapping[str, Any], number: int) -> bytes:
-    """Return `row` as a line of NDJSON. Values of numpy are converted, missing values (nan, NA) become null. Raises
-    `InvalidArgument` with the `number` of the row for values that JSON does not support."""
-    try:
-        try:
-            return _dump(row)
-        except ValueError:
-            return _dump(_replace_nan(row))
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"row {number} cannot be written as JSON: {explain_unsendable(row, error)}") from error
-
-
-def _dump(row: Any) -> bytes:
-    return json_module.dumps(row, ensure_ascii=False, allow_nan=False, default=_convert_value).encode() + b"\n"
-
-
-def _convert_value(value: Any) -> Any:
-    """Convert a value of numpy or pandas, without importing them."""
-    if type(value).__name__ in ("NAType", "NaTType"):
-        return None
-    for convert in ("tolist", "item"):
-        if type(value).__module__.startswith("numpy") and hasattr(value, convert):
-            return getattr(value, convert)()
-    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
-
-
-def _replace_nan(value: Any) -> Any:
-    """Replace nan by None in nested values."""
-    if isinstance(value, float):
-        return None if value != value else float(value)
-    if isinstance(value, Mapping):
-        return {name: _replace_nan(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replace_nan(part) for part in value]
-    if value is None or isinstance(value, str | int):
-        return value
-    return _replace_nan(_convert_value(value))

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from evalapp.client.addresses import quote_segment
 from evalapp.client.errors import Conflict, Fault, InvalidArgument, MissingFile, UploadCancelled, UploadFaulty
+from evalapp.client.json_lines import dump_line
 from evalapp.client.resources import Resource
 from evalapp.client.runs import OnProgress, Poll, Progress, Run
-from evalapp.client.session import Body, Session, dump_line, new_key, quote_segment
+from evalapp.client.session import Body, Session, new_key
 
 if TYPE_CHECKING:
     import pandas

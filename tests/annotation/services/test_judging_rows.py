@@ -20,7 +20,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Judgement, Rating, Slot
 from annotation.services.judging import get_next_assignment, submit_answer
-from annotation.services.judging_rows import parse_moment, run_batch
+from annotation.services.statements import parse_moment, run_batch
 from tests.annotation.services.judging_helpers import open_for
 from tests.cast import join, make_cast, person
 from tests.faults.backup_world import Installation

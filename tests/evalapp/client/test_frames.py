@@ -12,8 +12,8 @@ import pytest
 
 from evalapp.client.errors import InvalidArgument
 from evalapp.client.evaluators import OnlineScores
-from evalapp.client.projects import Leaderboard
-from evalapp.client.session import dump_line
+from evalapp.client.json_lines import dump_line
+from evalapp.client.leaderboards import Leaderboard
 from evalapp.client.uploads import _iterate_rows
 from scoring.ml.base import Scores
 from scoring.ml.types import Dataset, Item, Output

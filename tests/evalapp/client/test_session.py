@@ -33,7 +33,8 @@ from evalapp.client import (
     Unavailable,
     UnexpectedAnswer,
 )
-from evalapp.client.session import parse_base_url, quote_segment, read_retry_after
+from evalapp.client.addresses import parse_base_url, quote_segment
+from evalapp.client.session import read_retry_after
 
 RUN = {"id": 7, "project": "p", "kind": "train", "title": "T", "state": "queued", "attempt": 0}
 DONE = {**RUN, "state": "succeeded"}
