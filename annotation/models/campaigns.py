@@ -4,7 +4,7 @@ assignments of units to annotators, and every version of every answer (judgement
 Database constraints enforce that a slot has at most one assignment, that an annotator gets a unit only once unless it
 is a planned repeat, and that a submission is stored once."""
 
-from __future__ import annotations
+from typing import Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -153,7 +153,7 @@ class CampaignMember(BaseMember):
 
 
 class AssignmentRows(CampaignRows):
-    def own(self, user: User) -> AssignmentRows:
+    def own(self, user: User) -> Self:
         return self.filter(annotator=user)
 
 

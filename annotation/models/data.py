@@ -4,7 +4,7 @@ analysis reads a single place.
 
 `upload` is the upload that created a row, null for rows created in the product."""
 
-from __future__ import annotations
+from typing import Self
 
 from django.db import models
 from django.db.models import Q
@@ -132,7 +132,7 @@ class ReferenceSet(models.Model):
 
 
 class ReferenceRows(models.QuerySet):
-    def visible_to(self, user: object) -> ReferenceRows:
+    def visible_to(self, user: object) -> Self:
         return self.filter(item__project__in=Project.objects.visible_to(user, "read"))  # type: ignore[arg-type]
 
 

@@ -1,6 +1,6 @@
 """Columns that judging and writing campaigns share: the campaign, its members, what is assigned to them, and flags."""
 
-from __future__ import annotations
+from typing import Self
 
 from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
@@ -17,7 +17,7 @@ from .visible import ProjectRows
 class CampaignRows(models.QuerySet):
     """Rows with a `campaign` column. They contain systems and answers, so reading them takes the right to read."""
 
-    def visible_to(self, user: User, need: Need = "read") -> CampaignRows:
+    def visible_to(self, user: User, need: Need = "read") -> Self:
         return self.filter(campaign__project__in=Project.objects.visible_to(user, need))
 
 

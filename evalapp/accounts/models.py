@@ -1,7 +1,6 @@
 """Users, projects, memberships, invitations and API tokens. The contents of projects are in the other apps."""
 
-from __future__ import annotations
-
+from typing import Self
 from urllib.parse import urlsplit
 
 from django.contrib.auth.models import AbstractUser, AnonymousUser
@@ -44,7 +43,7 @@ class User(AbstractUser):
 
 
 class ProjectQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser, need: Need = "member") -> ProjectQuerySet:
+    def visible_to(self, user: User | AnonymousUser, need: Need = "member") -> Self:
         """Return the projects in which `user` has a role with the permission `need`."""
         if not user.is_authenticated:
             return self.none()
@@ -84,7 +83,7 @@ class Project(models.Model):
 
 
 class MembershipQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> MembershipQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         """Return the memberships of projects that `user` may read, and the user's own."""
         if not user.is_authenticated:
             return self.none()
@@ -120,7 +119,7 @@ class Membership(models.Model):
 
 
 class InvitationQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> InvitationQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         return self.filter(project__in=Project.objects.visible_to(user, "write"))
 
 
@@ -184,7 +183,7 @@ class Invitation(models.Model):
 
 
 class ApiTokenQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> ApiTokenQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         return self.filter(user=user) if user.is_authenticated else self.none()
 
 

@@ -10,12 +10,10 @@ problem document (RFC 9457)::
         print(error)
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 
 @dataclass(frozen=True)
@@ -32,7 +30,7 @@ class Fault:
         return f"{place}: {self.message}" if place else self.message
 
     @classmethod
-    def from_wire(cls, row: Mapping[str, Any]) -> Fault:
+    def from_wire(cls, row: Mapping[str, Any]) -> Self:
         """Return the fault in a JSON object `row` of the API."""
         line = row.get("line")
         return cls(

@@ -1,11 +1,9 @@
 """Background runs: wait, cancel, retry, read the log."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable, expecting
 from evalapp.client.resources import Resource
@@ -34,7 +32,7 @@ class Progress:
         return min(1.0, self.done / self.total) if self.total else None
 
     @classmethod
-    def from_wire(cls, row: Mapping[str, Any] | None, phase: str = "") -> Progress:
+    def from_wire(cls, row: Mapping[str, Any] | None, phase: str = "") -> Self:
         """Return the progress in a JSON object `row` of the API; `phase` is the default."""
         row = row or {}
         return cls(
@@ -116,7 +114,7 @@ class Run(Resource):
         """Whether the run has succeeded, failed or been cancelled."""
         return self.state in ENDED
 
-    def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Run:
+    def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Self:
         """Wait until the run has succeeded; return it. `progress` is called with a `Progress` after each poll.
 
         Raises `RunFailed`, `RunCancelled`, and `NotFinished` after `timeout` seconds (None: no limit); the run
@@ -137,15 +135,15 @@ class Run(Resource):
             progress(self.progress)
         return self
 
-    def cancel(self) -> Run:
+    def cancel(self) -> Self:
         """Cancel the run: a waiting one ends at once, a running one within seconds. Raises `Conflict` after its end."""
         return self._post("cancel")
 
-    def retry(self) -> Run:
+    def retry(self) -> Self:
         """Return a failed or cancelled run to the queue. Raises `Conflict` for other states."""
         return self._post("retry")
 
-    def _post(self, action: str) -> Run:
+    def _post(self, action: str) -> Self:
         self._update(self._session.post(f"{self._path}{action}/"))
         return self
 

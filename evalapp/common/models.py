@@ -1,10 +1,8 @@
 """Background runs with their logs, idempotency keys, heartbeats of workers, and the append-only audit log. The row of a
 run is its only state; the queue carries only its id."""
 
-from __future__ import annotations
-
 from datetime import timedelta
-from typing import Any
+from typing import Any, Self
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
@@ -19,7 +17,7 @@ UNSENT_AFTER = timedelta(seconds=3)
 
 
 class RunQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> RunQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         return self.filter(project__in=Project.objects.visible_to(user, "read"))
 
 
@@ -121,7 +119,7 @@ class RunLog(models.Model):
 
 
 class IdempotencyKeyQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> IdempotencyKeyQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         return self.filter(user=user.pk)
 
 
@@ -166,7 +164,7 @@ class WorkerBeat(models.Model):
 
 
 class AuditQuerySet(models.QuerySet):
-    def visible_to(self, user: User | AnonymousUser) -> AuditQuerySet:
+    def visible_to(self, user: User | AnonymousUser) -> Self:
         return self.filter(project__in=Project.objects.visible_to(user, "write"))
 
     def update(self, **values: Any) -> int:

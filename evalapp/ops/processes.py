@@ -1,8 +1,6 @@
 """Child processes that never outlive their owner: each has its own process group and is ended with it; a watchdog
 process ends them if the owner is killed."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -12,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from .watchdog import group_alive
 
@@ -72,7 +70,7 @@ class Family:
             pass_fds=tuple(keep_open),
         )
 
-    def __enter__(self) -> Family:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

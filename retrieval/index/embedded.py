@@ -3,8 +3,6 @@
 New segments are written next to the old ones; then manifest.json is replaced atomically. Readers that have old
 segments open can still use them after the files were removed. There is one writer at a time."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -19,7 +17,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -158,7 +156,7 @@ class EmbeddedIndex:
                 segment.close()
             self._segments = []
 
-    def __enter__(self) -> EmbeddedIndex:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,9 +1,7 @@
 """A corpus of (query, response) pairs: its name, parts, and the state of its indexes. The pairs are files below
 CORPORA_DIR (see docs/decisions/corpora-are-files.md)."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 from django.conf import settings
 from django.db import models
@@ -18,7 +16,7 @@ from evalapp.common.models import Run
 
 
 class CorpusRows(ProjectRows):
-    def visible_to(self, user: Any, need: Need = "read") -> CorpusRows:
+    def visible_to(self, user: Any, need: Need = "read") -> Self:
         """The corpora of the user's projects, and shared ones if they can read any project."""
         projects = Project.objects.visible_to(user, need)
         wanted = Q(project__in=projects)
@@ -94,7 +92,7 @@ class Corpus(models.Model):
 
 
 class PartRows(models.QuerySet):
-    def visible_to(self, user: Any) -> PartRows:
+    def visible_to(self, user: Any) -> Self:
         return self.filter(corpus__in=Corpus.objects.visible_to(user))
 
 

@@ -1,8 +1,6 @@
 """The file of a backup: a zip archive whose last member, `manifest.json`, describes all others. Writing never seeks, so
 the target may be a pipe. Reading trusts nothing that has not been compared with the manifest."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import stat
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, Self
 
 from pydantic import Field, TypeAdapter
 
@@ -147,7 +145,7 @@ class Reader:
             self._zip.close()
             raise
 
-    def __enter__(self) -> Reader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
