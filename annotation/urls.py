@@ -8,7 +8,6 @@ from django.urls import URLPattern, include, path
 from .views import (
     campaign_checks,
     campaign_flags,
-    campaign_lists,
     campaign_pages,
     campaign_plans,
     campaign_quality,
@@ -54,8 +53,8 @@ project_patterns = [
         campaign_checks.check_remove,
         name="campaign-check-remove",
     ),
-    path("campaigns/<int:pk>/judgements/", campaign_lists.judgement_list, name="campaign-judgements"),
-    path("campaigns/<int:pk>/texts/", campaign_lists.unit_list, name="campaign-units"),
+    path("campaigns/<int:pk>/judgements/", campaigns.judgement_list, name="campaign-judgements"),
+    path("campaigns/<int:pk>/texts/", campaigns.unit_list, name="campaign-units"),
     path("campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
     path("writing/<int:pk>/", writing_show.writing_show, name="writing"),
     path("writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),

@@ -1,5 +1,6 @@
 """Pages of judging campaigns: the list of all campaigns, a campaign as a draft or with its progress, and the preview.
-Planning is in `campaign_plans`, practice and control items in `campaign_checks`, and lists in `campaign_lists`."""
+Also lists of judgements and of units. Planning is in `campaign_plans`, practice and control items in
+`campaign_checks`."""
 
 from typing import Any
 
@@ -8,7 +9,14 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign, Unit
 from annotation.selectors.campaigns import list_campaigns, make_campaign_plan
-from annotation.selectors.campaigns_watch import CampaignProgress, list_latest_judgements, watch_campaign
+from annotation.selectors.campaigns_watch import (
+    CampaignProgress,
+    get_pseudonyms,
+    list_judgements,
+    list_latest_judgements,
+    list_unit_progress,
+    watch_campaign,
+)
 from annotation.selectors.judging_sheet import make_sheet
 from annotation.selectors.writing import list_writing
 from annotation.services.campaigns_preview import preview_assignment
@@ -21,7 +29,7 @@ from evalapp.common.pages import page
 from evalapp.common.pagination import keyset
 
 from .campaign_pages import JUDGING, PAGE_SIZE, may_write
-from .campaign_tables import answer_lines, compute_coverage
+from .campaign_tables import answer_lines, compute_coverage, describe_unit
 from .judging import make_questions
 
 LATEST_SHOWN = 8
@@ -130,3 +138,31 @@ def campaign_preview(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         guidelines=render_markdown(campaign.guidelines) if campaign.guidelines else "",
         preview=True,
     )
+
+
+# ---- lists -----------------------------------------------------------------------------------------------
+
+
+@require_safe
+def judgement_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Judgements, newest first; all versions with `?versions=all`."""
+    campaign = JUDGING.find(request, slug, pk)
+    every = request.GET.get("versions") == "all"
+    rows = list_judgements(campaign) if every else list_latest_judgements(campaign)
+    rater = request.GET.get("rater", "")
+    pseudonyms = get_pseudonyms(campaign)
+    if rater:
+        rows = rows.filter(annotator__in=[user for user, name in pseudonyms.items() if name == rater])
+    judgements = keyset(rows, order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE)
+    lines = answer_lines(judgements.rows, pseudonyms)
+    return JUDGING.show(request, "judgements", campaign, page=judgements, lines=lines, every=every, rater=rater)
+
+
+@require_safe
+def unit_list(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Units with the number of their answers."""
+    campaign = JUDGING.find(request, slug, pk)
+    order, cursor = ("item__order_key", "pk"), request.GET.get("cursor", "")
+    units = keyset(list_unit_progress(campaign), order=order, cursor=cursor, size=PAGE_SIZE)
+    lines = [{"unit": unit, "names": describe_unit(unit)} for unit in units.rows]
+    return JUDGING.show(request, "units", campaign, page=units, lines=lines)

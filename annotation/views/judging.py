@@ -4,7 +4,7 @@ list of campaigns. Everything works with plain forms; static/js/judge.js makes i
 import json
 from functools import lru_cache
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -35,7 +35,7 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
 from .annotator_pages import TITLES, show_flag_page, show_guidelines
-from .scripted import make_problem_response, make_store_key, read_json, signed_in, wants_json
+from .scripted import make_problem_response, make_store_key, read_json, read_submission, signed_in, wants_json
 
 PAGE = "annotation/judging/page.html"
 ASSIGNMENT = "annotation/judging/page/_assignment.html"
@@ -228,7 +228,7 @@ def judge_one(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         done = submit_answer(
             user=request.user,
             public=public,
-            submission=_uuid(request.POST.get("submission", "")),
+            submission=read_submission(request.POST),
             answer=answer,
             note=note,
             replaces=read_number(replaces),
@@ -275,13 +275,6 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         turn = NextAssignment(done.sheet, done.progress, done.next, done.why)
         sent["html"] = "" if done.next is None else render_to_string(ASSIGNMENT, _ahead(request, turn), request=request)
     return JsonResponse(sent)
-
-
-def _uuid(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
 
 
 @require_GET

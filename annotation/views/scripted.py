@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
+from uuid import UUID
 
 from django.contrib.auth.decorators import login_not_required, login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -46,6 +47,14 @@ def read_json(request: HttpRequest) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise BadInput(_("The body must be a JSON object."))
     return body
+
+
+def read_submission(body: Mapping[str, Any]) -> UUID:
+    """The id of a submission, from a form or JSON."""
+    try:
+        return UUID(str(body.get("submission", "")))
+    except ValueError as error:
+        raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
 
 
 def make_problem_response(error: EvalappError, html: str = "") -> JsonResponse:

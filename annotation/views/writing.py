@@ -3,7 +3,7 @@ others added meanwhile. Everything works with plain forms; static/js/write.js ma
 template context."""
 
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -27,7 +27,7 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.pages import page
 
 from .annotator_pages import show_flag_page, show_guidelines
-from .scripted import answers_problems, make_problem_response, read_json, signed_in, wants_json
+from .scripted import answers_problems, make_problem_response, read_json, read_submission, signed_in, wants_json
 from .writing_context import describe_outcome, list_plain_candidates, make_context
 
 PAGE = "annotation/writing/page.html"
@@ -72,13 +72,6 @@ def _body(request: HttpRequest) -> dict[str, Any]:
     }
 
 
-def _uuid(body: dict[str, Any]) -> UUID:
-    try:
-        return UUID(str(body.get("submission", "")))
-    except ValueError as error:
-        raise BadInput(_("The form was incomplete. Reload the page and submit again.")) from error
-
-
 def _seconds(body: dict[str, Any]) -> float | None:
     seconds = body.get("seconds")
     return float(seconds) if isinstance(seconds, (int, float)) and abs(seconds) < 1e9 else None
@@ -110,7 +103,7 @@ def _submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
         outcome = submit_attempt(
             user=request.user,
             public=public,
-            submission=_uuid(body),
+            submission=read_submission(body),
             text=str(body.get("text") or ""),
             relevant=relevant if isinstance(relevant, bool) else None,
             candidate=str(body["candidate"]) if body.get("candidate") else None,
@@ -169,7 +162,7 @@ def write_drop(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     if not body.get("candidate"):
         raise BadInput(_("There is no candidate to discard."))
     outcome = drop_candidate(
-        user=request.user, public=public, submission=_uuid(body), candidate=str(body["candidate"]),
+        user=request.user, public=public, submission=read_submission(body), candidate=str(body["candidate"]),
         seconds=_seconds(body),
     )  # fmt: skip
     words = {**describe_outcome(outcome), "message": _("Discarded.")}
@@ -201,7 +194,7 @@ def write_back(request: HttpRequest, pk: int, public: str) -> HttpResponse:
 def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Finish the item with any number of references."""
     _own(request, pk, public)
-    finish_task(user=request.user, public=public, submission=_uuid(_body(request)))
+    finish_task(user=request.user, public=public, submission=read_submission(_body(request)))
     return redirect("annotation:write", pk)
 
 
@@ -234,7 +227,7 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
             confirm_reference(
                 user=request.user,
                 public=request.POST.get("text", "")[:40],
-                submission=_uuid(_body(request)),
+                submission=read_submission(_body(request)),
                 better=request.POST.get("better", ""),
             )
         except (BadInput, Conflict) as error:

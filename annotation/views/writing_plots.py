@@ -2,13 +2,16 @@
 intervals on the progress page. Colours are paired with dashes, so that nothing depends on colour alone."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
+
+from evalapp.side_figures import side_figure
 
 #: Okabe-Ito colours with enough contrast on white and on dark backgrounds.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37C00", "#56B4E9", "#8A6FBF", "#7F7F7F")
@@ -17,6 +20,8 @@ WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 10, 32
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_EDGE = 240, 64, 8
 LEAST_SPAN = 0.05
+#: The maximum number of lines in a plot; the table has all lines.
+MOST_LINES = 8
 
 #: (value on the x axis, shift in pixels) -> x, and value on the y axis -> y.
 Across = Callable[[float, float], float]
@@ -180,3 +185,38 @@ def _ticks(first: float, last: float, at: Across, across: str) -> list[str]:
     parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x}</text>' for x in rounds]
     parts.append(f'<text x="{LEFT + 4}" y="{HEIGHT - 4}">{escape(across)}</text>')
     return parts
+
+
+def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[Line]:
+    lines = []
+    for name, points in rows.items():
+        dots = tuple(
+            Dot(point.round, point.mean, point.low, point.high, point.n) for point in points if point.mean is not None
+        )
+        if dots:
+            lines.append(Line(str(names.get(name, name)), dots))
+    return lines
+
+
+def plot(
+    rows: Mapping[str, Sequence[Any]],
+    names: Mapping[str, str],
+    *,
+    title: str,
+    across: str,
+    axis: str = "",
+) -> dict[str, Any] | None:
+    """A plot with legend and table; None if there are no points."""
+    with side_figure(f"The plot {title}"):
+        lines = _lines(rows, names)
+        if not lines:
+            return None
+        shown = lines[:MOST_LINES]
+        return {
+            "title": title,
+            "svg": draw_rounds(shown, title=title, axis=axis or _("predicted reliability, 95 %"), across=across),
+            "legend": [{"name": line.name, "colour": colour, "dash": dash} for line, colour, dash in looks(shown)],
+            "lines": lines,
+            "hidden": len(lines) - len(shown),
+        }
+    return None

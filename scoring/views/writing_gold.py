@@ -6,7 +6,7 @@ from django.utils.translation import gettext as _
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_campaign
 from annotation.views.writing_forms import ARM_NAMES
-from annotation.views.writing_watch import plot
+from annotation.views.writing_plots import plot
 from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
 from evalapp.common.pages import page, project_page

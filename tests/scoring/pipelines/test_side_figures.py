@@ -115,7 +115,7 @@ OTHERS = [
     ("annotation/views/campaign_quality.py", "The plots of this page"),
     ("annotation/selectors/campaigns_quality.py", "The reports of raters"),
     ("annotation/exporters/datasheet.py", "A campaign of DATASHEET.md"),
-    ("annotation/views/writing_watch.py", "The plot {}"),
+    ("annotation/views/writing_plots.py", "The plot {}"),
     ("annotation/views/writing_context.py", "The plot of reliability"),
     ("scoring/pipelines/games.py", "The agreement of the order with human judgements"),
     ("scoring/views/steps.py", "The best steps"),
@@ -316,7 +316,7 @@ def test_writing_pages_appear_without_their_plots(cast, client, monkeypatch, len
     view = open_task_view(cast.annotator, campaign)
     send(cast.annotator, view, "a first reference of the item")
     monkeypatch.setattr("annotation.views.writing_context.draw_growth", fail)
-    monkeypatch.setattr("annotation.views.writing_watch.draw_rounds", fail)
+    monkeypatch.setattr("annotation.views.writing_plots.draw_rounds", fail)
     client.force_login(cast.annotator)
     page = client.get(reverse("annotation:write", args=[campaign.pk]), follow=True)
     assert page.status_code == 200
