@@ -144,7 +144,7 @@ def _save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
             upload.ignored.append(_("%(file)s: not a file of the interchange format") % {"file": label})
             continue
         target = folder / f"{number:03d}"
-        size = _link(file.path, target) if file.path is not None else _write(file.chunks, target, left)
+        size = save_file(file, target, left)
         left -= size
         if left < 0:
             raise TooLarge(explain_size())
@@ -167,19 +167,18 @@ def explain_size() -> str:
     return message % {"n": f"{settings.MAX_UPLOAD_BYTES // 1_000_000:,}"}
 
 
-def _link(source: Path, target: Path) -> int:
-    target.symlink_to(source.resolve())
-    return source.stat().st_size
-
-
-def _write(chunks: Iterable[bytes], target: Path, limit: int) -> int:
+def save_file(file: Incoming, target: Path, limit: int) -> int:
+    """Save a file, as a link to its path if it has one; return its size. Raises TooLarge beyond `limit` bytes."""
+    if file.path is not None:
+        target.symlink_to(file.path.resolve(strict=True))
+        return file.path.stat().st_size
     size = 0
-    with target.open("xb") as file:
-        for chunk in chunks:
+    with target.open("xb") as saved:
+        for chunk in file.chunks:
             size += len(chunk)
             if size > limit:
                 raise TooLarge(explain_size())
-            file.write(chunk)
+            saved.write(chunk)
     return size
 
 

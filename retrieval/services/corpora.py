@@ -13,11 +13,11 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.parsers import shorten_name
-from annotation.services.uploads import Incoming, explain_size
+from annotation.services.uploads import Incoming, save_file
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import get_project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, TooLarge
+from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 from evalapp.common.models import Run
 from evalapp.common.naming import find_name_faults
 from evalapp.common.params import param
@@ -132,7 +132,8 @@ def add_file(
     draft = get_folder(corpus.pk) / f"incoming-{uuid4().hex}"
     place = None
     try:
-        _save(file, draft)
+        draft.parent.mkdir(parents=True, exist_ok=True)
+        save_file(file, draft, settings.MAX_UPLOAD_BYTES)
         with transaction.atomic():
             part = _new_part(corpus, user, CorpusPart.Kind.FILE.value, title)
             place = draft.rename(get_raw_path(part))
@@ -173,20 +174,6 @@ def _new_part(corpus: Corpus, user: Any, kind: str, title: str, project: Project
     return CorpusPart.objects.create(
         corpus=corpus, kind=kind, title=shorten_name(title), project=project, created_by=by
     )
-
-
-def _save(file: Incoming, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if file.path is not None:
-        target.symlink_to(file.path.resolve(strict=True))
-        return
-    size = 0
-    with target.open("xb") as saved:
-        for chunk in file.chunks:
-            size += len(chunk)
-            if size > settings.MAX_UPLOAD_BYTES:
-                raise TooLarge(explain_size())
-            saved.write(chunk)
 
 
 def _queue(
