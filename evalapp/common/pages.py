@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
@@ -52,11 +51,13 @@ def page(
 def project_page(**needs: Need) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return the decorator of a page of a project, which is called with the project instead of its slug.
 
-    `needs` maps each allowed method to the permission it needs: `@project_page(GET="read", POST="write")`.
+    `needs` maps each allowed method to the permission it needs: `@project_page(GET="read", POST="write")`. HEAD is
+    allowed like GET.
     """
+    if "GET" in needs:
+        needs.setdefault("HEAD", needs["GET"])
 
     def decorate(view: Callable[..., Any]) -> Callable[..., Any]:
-        @login_required
         @require_http_methods(list(needs))
         @wraps(view)
         def show(request: HttpRequest, slug: str, **rest: Any) -> Any:

@@ -1,6 +1,5 @@
 """The live score of the reference editor, as JSON."""
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, JsonResponse
 from django.views.decorators.http import require_POST
 
@@ -10,7 +9,6 @@ from evalapp.common.problems import CONTENT_TYPE, from_domain
 from ..services.desk import live_score
 
 
-@login_required
 @require_POST
 def score(request: HttpRequest, public: str) -> JsonResponse:
     """`{"ticket", "text", "candidates"}` -> `{"ticket", "now", "with_text", "candidates", "left", "signature",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -130,7 +129,6 @@ def train_start(request: HttpRequest, project: Project, name: str) -> HttpRespon
     return open_run(request, run)
 
 
-@login_required
 @require_GET
 def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The loss curve of a training; the page polls it while the training runs."""
