@@ -18,7 +18,7 @@ from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 
 from .campaign_pages import CampaignPages
 from .plan_forms import PlanEditor
@@ -33,15 +33,14 @@ DONE_WORDS = {
 }
 
 
-@require_http_methods(["GET", "POST"])
-def campaign_new(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpResponse:
+@project_page(GET="write", POST="write")
+def campaign_new(request: HttpRequest, project: Project, kind: CampaignPages) -> HttpResponse:
     """A new draft; `?from=` copies the plan of another campaign."""
-    project = get_project(user=request.user, slug=slug, need="write")
     if request.method == "POST":
         return _save(request, project, None, kind)
     plan = None
     if (source := read_number(request.GET.get("from", ""))) is not None:
-        copied = kind.find(request, slug, source, "write")
+        copied = kind.find(request, project.slug, source, "write")
         plan = {**_get_plan(copied), "name": _("%(name)s (copy)") % {"name": copied.name}}
     return _show_form(request, project, None, kind, kind.editor(project, plan=plan))
 

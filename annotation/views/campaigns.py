@@ -22,10 +22,11 @@ from annotation.selectors.writing import list_writing
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.campaigns_units import estimate_units
 from annotation.services.judging import Progress
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 
 from .campaign_pages import JUDGING, PAGE_SIZE, may_write
@@ -43,9 +44,8 @@ USUAL_SECONDS, MOST_SECONDS = 15, 3600
 MOST_NUMBER = 999_999
 
 
-@require_safe
-def campaign_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def campaign_list(request: HttpRequest, project: Project) -> HttpResponse:
     campaigns = keyset(
         list_campaigns(project=project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=PAGE_SIZE
     )

@@ -7,15 +7,16 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from annotation.downloads import send_file
 from annotation.exporters.options import ExportOptions
 from annotation.services.exports import delete_export, get_export_folder, list_exports, request_export
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
 from evalapp.common.selectors import find_run
@@ -70,14 +71,13 @@ def _sent(post: QueryDict) -> dict[str, Any]:
     return {**usual, **post.dict()}
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def export_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read", POST="write")
+def export_list(request: HttpRequest, project: Project) -> HttpResponse:
     posted = request.method == "POST"
-    project = get_project(user=request.user, slug=slug, need="write" if posted else "read")
     form = ExportForm(_sent(request.POST)) if posted else ExportForm(initial=_initial())
     if posted and form.is_valid():
         request_export(project=project, user=request.user, **form.cleaned_data)
-        return redirect("annotation:export-list", slug)
+        return redirect("annotation:export-list", project.slug)
     exports = keyset(list_exports(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=20)
     active = any(run.is_active for run in exports.rows)
     served = {queue for beat in live_workers() for queue in beat.queues} if active else set()

@@ -4,7 +4,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Item, System
 from annotation.parsers.kinds import SYSTEM_KINDS
@@ -20,18 +19,18 @@ from annotation.selectors.items import (
 )
 from annotation.selectors.search import get_item_page
 from annotation.services.systems import set_system_kind
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import page_of_list
 
 PAGE = 50
 MAX_CHOICES = 500
 
 
-@require_safe
-def item_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def item_list(request: HttpRequest, project: Project) -> HttpResponse:
     wanted = ItemFilter(
         **{name: request.GET.get(name, "").strip() for name in ("q", "group", "meta", "system", "rated")},
         scope=request.GET.get("scope") or "context",
@@ -52,18 +51,16 @@ def item_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/item/list.html", context, fragment="table")
 
 
-@require_safe
-def item_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def item_show(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     item = get_item(project, pk)
     before, after = find_neighbours(item)
     context = {"project": project, "view": get_item_view(item), "item": item, "before": before, "after": after}
     return page(request, "annotation/item/show.html", context)
 
 
-@require_safe
-def system_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def system_list(request: HttpRequest, project: Project) -> HttpResponse:
     systems = page_of_list(list_systems(project), cursor=request.GET.get("cursor", ""), size=100)
     context = {
         "project": project,
@@ -74,9 +71,8 @@ def system_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/item/systems.html", context)
 
 
-@require_POST
-def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(POST="write")
+def system_kind(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     system = System.objects.filter(project=project, pk=pk).select_related("project").first()
     if system is None:
         raise NotThere(_("There is no such system in this project."))
@@ -84,4 +80,4 @@ def system_kind(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     messages.success(
         request, _("“%(name)s” is now %(kind)s.") % {"name": system.name, "kind": system.get_kind_display().lower()}
     )
-    return redirect("annotation:system-list", slug)
+    return redirect("annotation:system-list", project.slug)

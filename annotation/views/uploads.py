@@ -7,16 +7,17 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Upload
 from annotation.parsers import KINDS
 from annotation.selectors.uploads import find_upload, list_uploads
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, store_checked
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import EvalappError
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
 
@@ -61,10 +62,9 @@ class UploadForm(forms.Form):
     )
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="read", POST="write")
+def upload_list(request: HttpRequest, project: Project) -> HttpResponse:
     posted = request.method == "POST"
-    project = get_project(user=request.user, slug=slug, need="write" if posted else "read")
     form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
     if posted and form.is_valid():
         wanted = form.cleaned_data
@@ -80,7 +80,7 @@ def upload_list(request: HttpRequest, slug: str) -> HttpResponse:
         except EvalappError as error:
             form.add_error("files", error.detail)
         else:
-            return redirect("annotation:upload-show", slug, upload.pk)
+            return redirect("annotation:upload-show", project.slug, upload.pk)
     uploads = keyset(list_uploads(project), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50)
     context = {
         "project": project,

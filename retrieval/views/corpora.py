@@ -16,9 +16,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from annotation.services.uploads import Incoming
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import EvalappError
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.queue import queue_has_worker
 
 from ..forms import FILE, AddForm, CorpusForm, add_faults
@@ -43,9 +43,8 @@ BY = {"context": gettext_lazy("like this context"), "words": gettext_lazy("with 
 _WORDS = re.compile(r"\s+|\S+")
 
 
-@require_safe
-def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def corpus_list(request: HttpRequest, project: Project) -> HttpResponse:
     rows = [(corpus, describe_condition(corpus)) for corpus in list_corpora(project)]
     context = {
         "project": project,
@@ -56,9 +55,8 @@ def corpus_list(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "retrieval/corpora/list.html", context, fragment="table")
 
 
-@require_http_methods(["GET", "HEAD", "POST"])
-def corpus_new(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="write")
+@project_page(GET="write", POST="write")
+def corpus_new(request: HttpRequest, project: Project) -> HttpResponse:
     may_share = can(user=request.user, project=project, need="manage")
     posted = request.method == "POST"
     form = CorpusForm(
@@ -76,7 +74,7 @@ def corpus_new(request: HttpRequest, slug: str) -> HttpResponse:
             add_faults(form, error)
         else:
             if _add(request, form, project, corpus):
-                return redirect("retrieval:corpus", slug, corpus.name)
+                return redirect("retrieval:corpus", project.slug, corpus.name)
             delete_corpus(corpus=corpus, user=request.user)
     context = {"project": project, "form": form}
     return page(request, "retrieval/corpora/new.html", context, status=422 if form.errors else 200)

@@ -6,12 +6,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_http_methods, require_POST
 
 from evalapp.accounts.forms import InvitationForm, RoleForm, submit
 from evalapp.accounts.models import Invitation, Project
 from evalapp.accounts.roles import Role
-from evalapp.accounts.selectors import can, get_member, get_project, list_invitations, list_members
+from evalapp.accounts.selectors import can, get_member, list_invitations, list_members
 from evalapp.accounts.services import (
     change_role,
     create_invitation,
@@ -20,7 +19,7 @@ from evalapp.accounts.services import (
     revoke_invitation,
 )
 from evalapp.common.errors import BadInput, EvalappError, NotThere
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 
 
 def _context(request: HttpRequest, project: Project) -> dict:
@@ -34,16 +33,14 @@ def _context(request: HttpRequest, project: Project) -> dict:
     }
 
 
-@require_http_methods(["GET"])
-def members(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def members(request: HttpRequest, project: Project) -> HttpResponse:
     return page(request, "accounts/people/members.html", _context(request, project))
 
 
-@require_http_methods(["GET", "POST"])
-def invite(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="manage", POST="manage")
+def invite(request: HttpRequest, project: Project) -> HttpResponse:
     """Create an invitation. Only the response to the POST contains the link."""
-    project = get_project(user=request.user, slug=slug, need="manage")
     form = InvitationForm(request.POST or None)
     context: dict = {"project": project, "form": form}
     if created := submit(form, partial(create_invitation, project=project, actor=request.user)):
@@ -54,9 +51,8 @@ def invite(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
-@require_POST
-def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="manage")
+@project_page(POST="manage")
+def member_role(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         raise BadInput(_("Choose one of the roles."))
@@ -73,12 +69,11 @@ def member_role(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         else:
             text = _("%(user)s now has the role %(role)s.")
         messages.success(request, text % {"user": member.user, "role": member.get_role_display().lower()})
-    return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
+    return redirect("accounts:member-list", project.slug) if _still_in(request, project) else redirect("home")
 
 
-@require_POST
-def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="manage")
+@project_page(POST="manage")
+def member_remove(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     member = get_member(project, pk)
     try:
         remove_member(member=member, actor=request.user)
@@ -88,7 +83,7 @@ def member_remove(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         messages.success(
             request, _("%(user)s has been removed from the project. Judgements remain.") % {"user": member.user}
         )
-    return redirect("accounts:member-list", slug) if _still_in(request, project) else redirect("home")
+    return redirect("accounts:member-list", project.slug) if _still_in(request, project) else redirect("home")
 
 
 def _still_in(request: HttpRequest, project: Project) -> bool:
@@ -96,12 +91,11 @@ def _still_in(request: HttpRequest, project: Project) -> bool:
     return can(user=request.user, project=project, need="read")
 
 
-@require_POST
-def invitation_revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="manage")
+@project_page(POST="manage")
+def invitation_revoke(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     invitation = Invitation.objects.select_related("project").filter(project=project, pk=pk).first()
     if invitation is None:
         raise NotThere(_("This project has no such invitation."))
     revoke_invitation(invitation=invitation, actor=request.user)
     messages.success(request, _("Invitation revoked. Members who joined with it remain."))
-    return redirect("accounts:member-list", slug)
+    return redirect("accounts:member-list", project.slug)

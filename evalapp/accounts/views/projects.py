@@ -10,10 +10,9 @@ from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.forms import DeleteForm, NewProjectForm, ProjectForm, add_faults, submit
 from evalapp.accounts.models import Project
-from evalapp.accounts.selectors import get_project
 from evalapp.accounts.services import check_may_create_projects, create_project, delete_project, update_project
 from evalapp.common.errors import EvalappError
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 
 
 @require_http_methods(["GET", "POST"])
@@ -26,9 +25,8 @@ def create(request: HttpRequest) -> HttpResponse:
     return page(request, "accounts/projects/create.html", {"form": form}, status=422 if form.errors else 200)
 
 
-@require_http_methods(["GET", "POST"])
-def settings(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="manage")
+@project_page(GET="manage", POST="manage")
+def settings(request: HttpRequest, project: Project) -> HttpResponse:
     # The form gets a second instance, so that the header does not show refused values.
     form = ProjectForm(request.POST or None, instance=Project.objects.get(pk=project.pk))
     if submit(form, partial(update_project, project=project, actor=request.user)):
@@ -38,9 +36,8 @@ def settings(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "accounts/projects/settings.html", context, status=422 if form.errors else 200)
 
 
-@require_http_methods(["GET", "POST"])
-def delete(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="manage")
+@project_page(GET="manage", POST="manage")
+def delete(request: HttpRequest, project: Project) -> HttpResponse:
     form = DeleteForm(request.POST or None)
     name = project.name
     if form.is_bound and form.is_valid():

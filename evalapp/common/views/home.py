@@ -6,11 +6,12 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_safe
 
 from evalapp.accounts.forms import SignInForm
+from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Role
-from evalapp.accounts.selectors import get_project, my_projects
+from evalapp.accounts.selectors import my_projects
 from evalapp.accounts.services import may_create_projects
 from evalapp.common.overview import list_counts, list_sections, list_steps
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.selectors import list_deletions
 
 
@@ -30,10 +31,9 @@ def home(request: HttpRequest) -> HttpResponse:
     return page(request, "common/home/projects.html", context)
 
 
-@require_safe
-def overview(request: HttpRequest, slug: str) -> HttpResponse:
+@project_page(GET="member")
+def overview(request: HttpRequest, project: Project) -> HttpResponse:
     """Show a project. Annotators, who may not see its data, are redirected to their work."""
-    project = get_project(user=request.user, slug=slug, need="member")
     if project.role is not None and project.role not in ROLES_FOR["read"]:
         return redirect("annotation:my-work")
     steps = list_steps(request, project)

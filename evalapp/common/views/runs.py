@@ -8,20 +8,20 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_POST, require_safe
 
-from evalapp.accounts.selectors import can, get_project
+from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.errors import Conflict
 from evalapp.common.jobs import all_jobs, find_job
 from evalapp.common.models import Run
-from evalapp.common.pages import page
+from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import cancel_run, explain_waiting, list_served_queues, retry_run
 from evalapp.common.run_facts import describe_params, split_result
 from evalapp.common.selectors import find_run, list_runs, log_tail
 
 
-@require_safe
-def run_list(request: HttpRequest, slug: str) -> HttpResponse:
-    project = get_project(user=request.user, slug=slug, need="read")
+@project_page(GET="read")
+def run_list(request: HttpRequest, project: Project) -> HttpResponse:
     state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
     runs = keyset(
         list_runs(project, state=state, kind=kind), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50
