@@ -78,9 +78,7 @@ def overview_table(parts: Iterable[tuple[str, str, RaterJudgements]], settings: 
     return {
         "kind": "agreement",
         "aspect": "",
-        "judged": settings["judged"],
-        "campaign": settings["campaign"],
-        "scale": settings["scale"],
+        **{name: settings[name] for name in ("judged", "campaign", "scale")},
         "ratings": _method(settings),
         "signature": _signature(settings, "all aspects", LINE_RESAMPLES),
         "n_filtered": n_filtered,

@@ -71,10 +71,7 @@ def matrix_table(
     return {
         "kind": "matrix",
         "aspect": aspect,
-        "level": settings["level"],
-        "coefficient": settings["coefficient"],
-        "systems": settings["systems"],
-        "references": settings["references"],
+        **{name: settings[name] for name in ("level", "coefficient", "systems", "references")},
         "ratings": "",
         "signature": sign_table(
             settings, aspect, f"matrix|level:{settings['level']}", "boot:systems" if by_system else "boot:inputs"

@@ -204,15 +204,9 @@ def joined(*notes: str) -> str:
 
 
 def describe_scored(one: Scored) -> Table:
-    return {
-        "evaluator": one.evaluator,
-        "name": one.name,
-        "kind": one.kind,
-        "is_sentinel": one.is_sentinel,
-        "score_set": one.score_set,
-        "signature": one.signature,
-        "short_signature": one.short_signature,
-    }
+    """Return the members of a row that name the evaluator."""
+    names = ("evaluator", "name", "kind", "is_sentinel", "score_set", "signature", "short_signature")
+    return {name: getattr(one, name) for name in names}
 
 
 def no_estimate(reason: str) -> Table:
