@@ -18,7 +18,7 @@ from evalapp.common.params import check_values, param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
 from scoring.boards.choices import SUBSETS
 
-from ..selectors import games, selecting
+from ..selectors import games, reports
 from ..selectors.catalogue import check_models, get_entry, parse_options
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained, list_trained, refuse_away
@@ -104,26 +104,26 @@ def start_selection(*, project: Project, user: Any = None, options: SelectionOpt
     """Queue the report, or return the active run of the same request."""
     check_values(options)
     get_reference_set(project, options.references)
-    aspect = selecting.judged_aspect(project, options.aspect)
+    aspect = reports.judged_aspect(project, options.aspect)
     known = set(System.objects.filter(project=project).values_list("name", flat=True))
     unknown = sorted({name for names in options.variants.values() for name in names} - known)
     if unknown:
         text = _("Unknown systems in %(project)s: %(names)s.")
         raise BadInput.for_field("variants", text % {"project": project.slug, "names": ", ".join(unknown[:3])})
-    if not options.variants and not selecting.has_choices(project):
+    if not options.variants and not reports.has_choices(project):
         text = _(
             "%(project)s has nothing to select from: upload outputs of a system at different steps, or name systems "
             "that are variants of each other."
         )
         raise BadInput(text % {"project": project.slug})
-    names = list(dict.fromkeys(options.evaluators)) or selecting.usual_choosers(project, options.references)
+    names = list(dict.fromkeys(options.evaluators)) or reports.usual_choosers(project, options.references)
     if not names:
         raise BadInput.for_field("evaluators", _("Apply an evaluator first, or name some."))
     if len(names) > MOST_EVALUATORS:
         text = _("Name at most %(n)d evaluators.") % {"n": MOST_EVALUATORS}
         raise BadInput.for_field("evaluators", text)
     for name in names:
-        selecting.check_chooser(project, name)
+        reports.check_chooser(project, name)
     params = {**asdict(options), "aspect": aspect, "evaluators": sorted(names)}
     title = _("Selection of checkpoints by %(aspect)s") % {"aspect": aspect}
     return enqueue_run(kind="selection", project=project, user=user, params=params, title=title, send=send)

@@ -25,7 +25,7 @@ from scoring.forms.games import GamesForm
 from ..models import ScoreSet
 from ..selectors.games import METHOD, list_judges
 from ..selectors.leaderboards import parse_query
-from ..selectors.selecting import has_choices
+from ..selectors.reports import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
 from ..services.reports import start_games
 from .starting import start_run

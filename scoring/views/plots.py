@@ -21,8 +21,7 @@ from scoring.boards.registry import get_board
 from scoring.plots import drawing as plots
 
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
-from ..selectors.reliability_curves import KIND as CURVES
-from ..selectors.reliability_curves import PANELS
+from ..selectors.reports import CURVES, PANELS
 from ..services.leaderboards import answer_leaderboard
 from .boards import answer_or_reason, get_plotted_set
 from .evaluators import get_set

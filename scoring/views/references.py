@@ -21,7 +21,7 @@ from scoring.forms.fields import list_reference_sets
 from scoring.forms.references import CurvesForm, MergeForm, ReferenceSelectionForm, initial_from
 
 from ..selectors.reference_sets import compare_sets, difference_page, get_set, item_page, list_sets, reference_rows
-from ..selectors.reliability_curves import KIND, PANELS, latest_curves
+from ..selectors.reports import CURVES, PANELS, latest_curves
 from ..selectors.runs import find_numbered_run
 from ..selectors.training import list_reference_judges, reference_judge_under_way
 from ..services.reference_selection import PREVIEW_ITEMS, start_preview, start_reference_selection
@@ -173,7 +173,7 @@ def _find_curves(project: Project, number: str) -> Run | None:
     """Return the run of that number, or the last one with curves."""
     if read_number(number) is None:
         return next(iter(latest_curves(project)), None)
-    run = find_numbered_run(project, KIND, number)
+    run = find_numbered_run(project, CURVES, number)
     if run is None or not run.result:
         raise NotThere(_("This run has no curves."))
     return run

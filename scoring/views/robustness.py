@@ -12,7 +12,7 @@ from evalapp.accounts.selectors import can
 from evalapp.common.pages import page, project_page
 from scoring.forms.fields import number_field, set_choices
 
-from ..selectors.robustness import KIND, latest_reports, reportable
+from ..selectors.reports import ROBUSTNESS, latest_reports, reportable
 from ..selectors.runs import list_active_runs
 from ..selectors.written_kinds import KINDS, find_sources
 from ..services.reports import RobustnessOptions, start_robustness
@@ -59,7 +59,7 @@ def robustness(request: HttpRequest, project: Project) -> HttpResponse:
         "kinds": [{"kind": kind, "head": _(HEADS[kind]), "what": _(text)} for kind, text in KINDS.items()],
         "missing": [{"kind": kind, "what": _(text)} for kind, text in sources.missing.items()],
         "reports": _reports(project),
-        "under_way": list(list_active_runs(project, KIND)),
+        "under_way": list(list_active_runs(project, ROBUSTNESS)),
         "form": form,
         "may_write": can(user=request.user, project=project, need="write"),
     }

@@ -19,8 +19,8 @@ from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
 
 from ..selectors.leaderboards import compute_stamp, parse_query
+from ..selectors.reports import SELECTION, group_by_kind, has_choices
 from ..selectors.runs import list_active_runs, list_finished_runs
-from ..selectors.selecting import KIND, group_by_kind, has_choices
 from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reports import RUNS, SelectionOptions, start_selection
@@ -80,10 +80,10 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
 
 def _choices(project: Project, user: Any) -> dict[str, Any]:
     """Return the last selection report, and whether another can be requested."""
-    run = list_finished_runs(project, KIND).first()
+    run = list_finished_runs(project, SELECTION).first()
     return {
         "choices": None if run is None else {**run.result, "run": run, "tables": group_by_kind(run.result)},
-        "choosing": list(list_active_runs(project, KIND)),
+        "choosing": list(list_active_runs(project, SELECTION)),
         "parts": RUNS,
         "may_choose": can(user=user, project=project, need="write") and has_choices(project),
     }

@@ -10,7 +10,7 @@ from django.core.management.base import CommandParser
 from evalapp.common.run_commands import key_value
 from scoring.boards.render.console import as_lines, interval
 from scoring.management.job_command import JobCommand
-from scoring.selectors.selecting import group_by_kind
+from scoring.selectors.reports import group_by_kind
 
 
 def variant(text: str) -> tuple[str, list[str]]:

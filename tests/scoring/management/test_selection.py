@@ -17,7 +17,7 @@ from evalapp.common.runner import execute_run
 from scoring.ml import load
 from scoring.ml.selection import VARIANT_OF as IN_THE_LIBRARY
 from scoring.pipelines import checkpoint_selection as pipeline
-from scoring.selectors.selecting import VARIANT_OF
+from scoring.selectors.reports import VARIANT_OF
 from tests.factories import make_items
 from tests.pages import read_page
 

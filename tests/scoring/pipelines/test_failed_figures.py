@@ -22,7 +22,7 @@ from scoring.boards.recompute import _Comparison, main, recompute_folder
 from scoring.models import Evaluator, Leaderboard
 from scoring.models.leaderboards import RETRY_SECONDS
 from scoring.selectors.leaderboards import find_leaderboard
-from scoring.selectors.reliability_curves import KIND
+from scoring.selectors.reports import CURVES
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
 from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail, full_name
 
@@ -127,7 +127,7 @@ def test_failed_plot_answers_with_an_image(
     few_draws, whole, client, monkeypatch, caplog, lenient_figures, name, arguments
 ):  # fmt: skip
     cache.clear()
-    run = Run.objects.create(project=whole.project, kind=KIND, state="succeeded", result={
+    run = Run.objects.create(project=whole.project, kind=CURVES, state="succeeded", result={
         "panels": {"system": {"lines": [{"name": "m", "points": [{"value": 0.5}]}], "axes": ["x", "y"]}}
     })  # fmt: skip
     arguments = [run.pk, "system"] if name == "reliability-curves-svg" else arguments

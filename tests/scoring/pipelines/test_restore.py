@@ -15,8 +15,8 @@ from evalapp.common.runner import execute_run
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Leaderboard, Score, ScoreSet
 from scoring.pipelines.score import load_trained
+from scoring.selectors.reports import check_chooser
 from scoring.selectors.score_sets import list_states
-from scoring.selectors.selecting import check_chooser
 from scoring.services import leaderboards
 from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.leaderboards import get_leaderboard

@@ -1,25 +1,40 @@
-"""Reports on model selection: the checkpoint or variant that each evaluator selects."""
+"""Reports that runs compute: on model selection (the checkpoint or variant that each evaluator selects), on robustness,
+and the curves of reliability."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import Count
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Output, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.models import Run
 
 from ..models import Evaluator
 from .aspects import choose_aspect
 from .catalogue import entries, get_entry
+from .runs import list_finished_runs
 from .score_sets import current_sets
-from .training import refuse_away
+from .training import list_trained, refuse_away
 
-KIND = "selection"
+#: Kinds of runs.
+SELECTION, ROBUSTNESS, CURVES = "selection", "robustness", "reliability"
 #: Key in the meta of systems that are variants of an architecture, as in `scoring.ml.selection`.
 VARIANT_OF = "variant_of"
+#: Panels of the curves, in the order of the page.
+PANELS = {
+    "size": gettext_noop("Reliability by number of references"),
+    "growth": gettext_noop("Gold reliability as references are added"),
+    "predicted": gettext_noop("Predicted reliability as references are added"),
+    "transfer": gettext_noop("References selected for one metric, used with another"),
+    "transfer-other": gettext_noop("The same with the metrics exchanged"),
+}
+#: Number of runs searched for the last report of each evaluator, and of runs with curves on their page.
+LATEST_REPORTS, LATEST_CURVES = 100, 10
 
 
 def has_choices(project: Project) -> bool:
@@ -72,3 +87,24 @@ def judged_aspect(project: Project, name: str) -> str:
         raise
     except BadInput:
         return choose_aspect(project, name, judged_by="comparisons").name
+
+
+def latest_reports(project: Project) -> list[Run]:
+    """Return the last report of every evaluator (by signature), newest first."""
+    result: dict[Any, Run] = {}
+    for run in list_finished_runs(project, ROBUSTNESS)[:LATEST_REPORTS]:
+        result.setdefault(run.result["signature"], run)
+    return list(result.values())
+
+
+def reportable(project: Project) -> list[str]:
+    """Return the names of evaluators to report on: trained ones, then applied ones, then others of the catalogue."""
+    trained = list(list_trained(project).order_by("slug").values_list("slug", flat=True))
+    free = [entry.name for entry in entries() if not entry.learns]
+    applied = [row.evaluator.name for row in current_sets(project) if row.evaluator.name in free]
+    return list(dict.fromkeys([*trained, *applied, *free]))
+
+
+def latest_curves(project: Project) -> list[Run]:
+    """Return the last runs with curves, newest first."""
+    return list(list_finished_runs(project, CURVES)[:LATEST_CURVES])
