@@ -23,7 +23,8 @@ from transformers import get_linear_schedule_with_warmup
 
 from scoring.ml import Dataset, Item, Output, System
 from scoring.ml.evaluators.comparative.batches import PairBatches
-from scoring.ml.evaluators.comparative.training import Material, new_network, train_network
+from scoring.ml.evaluators.comparative.material import Material
+from scoring.ml.evaluators.comparative.training import new_network, train_network
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob, Report, ignore_progress
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import Coverage, UnknownTokens
 from scoring.ml.signature import VERSION, SignatureField, render
+from scoring.ml.sums import within
 from scoring.ml.types import Record, check_records
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
 ARTIFACT = "evaluator.json"
-_ROUNDING = 1e-6
 UNKNOWN_WORDS = "records have words that the encoder does not know; it cannot distinguish them"
 
 
@@ -368,15 +368,6 @@ def _drop_unreadable(record: Record, readings: Mapping[str, Coverage]) -> Record
     return record if len(kept) in (0, len(record.references)) else replace(record, references=kept)
 
 
-def within(values: Floats, scale: tuple[float | None, float | None]) -> Floats:
-    """The values, set to the end of the scale where rounding exceeds it by at most 1e-6 (relative or absolute)."""
-    for end, beyond in zip(scale, (np.less, np.greater), strict=True):
-        if end is not None:
-            slip = beyond(values, end) & np.isclose(values, end, rtol=_ROUNDING, atol=_ROUNDING)
-            values = np.where(slip, end, values)
-    return values
-
-
 def group_by_references(records: Sequence[Record]) -> tuple[list[Query], list[list[int]]]:
     """Return a query for all `records` with the same references, and the indices of the records behind its
     hypotheses."""
@@ -397,24 +388,6 @@ def scatter_best(matrices: Sequence[Floats], places: Sequence[Sequence[int]], n:
     for matrix, rows in zip(matrices, places, strict=True):
         values[list(rows)] = matrix.max(axis=1)
     return values
-
-
-def weighted_statistics(values: Floats, weights: Floats) -> Floats:
-    """Return (n, 4): w v, w, v and 1 of each text, whose sums give a weighted mean (`weighted_mean`).
-
-    `values` v and `weights` w are (n,); a row is zero where v is nan.
-    """
-    defined = ~np.isnan(values)
-    values, weights = np.where(defined, values, 0.0), np.where(defined, weights, 0.0)
-    return np.column_stack([weights * values, weights, values, defined])
-
-
-def weighted_mean(sums: Floats) -> Floats:
-    """sum w v / sum w from sums (..., 4) of `weighted_statistics`; the plain mean if all weights are zero, nan without
-    values."""
-    weighted = sums[..., 1] > 0
-    above, below = np.where(weighted, sums[..., 0], sums[..., 2]), np.where(weighted, sums[..., 1], sums[..., 3])
-    return np.divide(above, below, out=np.full(below.shape, np.nan), where=below > 0)
 
 
 def shift_progress(progress: Progress, before: int, total: int) -> Progress:

@@ -17,13 +17,12 @@ from scoring.ml.base import (
     Partial,
     Progress,
     shift_progress,
-    weighted_mean,
-    weighted_statistics,
 )
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError
 from scoring.ml.signature import SignatureField, text_hash
+from scoring.ml.sums import weighted_mean, weighted_statistics
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.store import write_folder, write_json
 from scoring.ml.types import Record, training_names

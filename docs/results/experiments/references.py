@@ -17,6 +17,7 @@ from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.report import report as make_report
 from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import name_group
@@ -125,7 +126,7 @@ def report_on(part: Dataset, member: Ream, source: Source, seed: int, folder: Pa
     samples, _ = training.draw_samples(prepared.gold, training.parse_sizes(job), TEST_SETS, job.rng("test sets"))
     if not samples:
         return None
-    report = training.report(member.network, prepared, samples, job.rng("test perturbations"))
+    report = make_report(member.network, prepared, samples, job.rng("test perturbations"))
     figures = {name: getattr(report, name) for name in ("n", "mse", "constant", "r2", "spearman")}
     return {**figures, "accuracy": dict(report.accuracy), "n_pairs": dict(report.n_pairs)}
 

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from scoring.ml.base import within
+from scoring.ml.sums import within
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 

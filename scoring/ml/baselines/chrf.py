@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Query, group_by_references, within
+from scoring.ml.base import Floats, PairEvaluator, Query, group_by_references
 from scoring.ml.catalogue import Entry
 from scoring.ml.options import flag, integer, number
 from scoring.ml.signature import SignatureField
+from scoring.ml.sums import within
 from scoring.ml.text.ngrams import index_queries, pair_matches, totals
 from scoring.ml.text.tokens import character_table, sequence_table
 from scoring.ml.types import Record

@@ -21,10 +21,11 @@ from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.engine import Engine
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
+from scoring.ml.evaluators.comparative.material import Material, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import Material, get_material, network_sizes, train_network
+from scoring.ml.evaluators.comparative.training import network_sizes, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
     OUTCOMES,
     Outcome,

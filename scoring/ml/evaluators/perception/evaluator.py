@@ -10,7 +10,7 @@ import torch
 
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, Partial, Progress, weighted_mean, weighted_statistics
+from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Ints
@@ -33,6 +33,7 @@ from scoring.ml.evaluators.perception.texts import (
 from scoring.ml.layers.counter_dropout import has_dropout, monte_carlo
 from scoring.ml.network import NetworkConfig, check_architecture
 from scoring.ml.signature import SignatureField
+from scoring.ml.sums import weighted_mean, weighted_statistics
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
 from scoring.ml.training.checks import describe_truncation

@@ -1,9 +1,9 @@
-"""Training of `ream` on rated outputs, reliability of reference sets, selection of references, and scoring."""
+"""Scoring with `ream`: reliability of reference sets, selection of references, and the plan of a training."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -16,25 +16,21 @@ from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, get_references
-from scoring.ml.engine import resolve_device
 from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
-from scoring.ml.evaluators.ream.gold import TEST_SIZES, Nodes, Sample, count_sets
+from scoring.ml.evaluators.ream.gold import TEST_SIZES, count_sets
 from scoring.ml.evaluators.ream.network import ReamNetwork
+from scoring.ml.evaluators.ream.report import ReliabilityReport, report
+from scoring.ml.evaluators.ream.trainer import ReamTraining, build_metric
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
-from scoring.ml.layers.pooling import pool
-from scoring.ml.metrics import build_pairwise
-from scoring.ml.network import Network, check_architecture
+from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import describe_truncation
-from scoring.ml.training.frame import TrainingResult, count_steps, make_artefact, make_loop_settings, probe_rows
+from scoring.ml.training.frame import count_steps, probe_rows
 from scoring.ml.training.gold import choose_aspect
-from scoring.ml.training.job import FitJob, Plan, without_progress
-from scoring.ml.training.loop import train_loop
-from scoring.ml.training.record import list_groups, record_groups
-from scoring.ml.training.split import LEAST_GROUPS, hold_out_groups
+from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.types import Dataset, Item, Record
 
 # Pairs per second that two cores encode with MiniLM, and sets per second that they train.
@@ -96,13 +92,13 @@ class Ream(TrainedEvaluator):
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        return _Training(job, aspect).run()
+        return ReamTraining(job, aspect).run()
 
     @cached_property
     def metric(self) -> PairEvaluator:
         """The multi-reference metric whose reliability is predicted, for the language of the training data."""
         device = str(self.options["device"])
-        return _metric(str(self.settings["metric"]), device, str(self.artefact.state.get("lang", "")))
+        return build_metric(str(self.settings["metric"]), device, str(self.artefact.state.get("lang", "")))
 
     @cached_property
     def pair_encoder(self) -> PairEncoder:
@@ -186,7 +182,7 @@ class Ream(TrainedEvaluator):
 
     def report(
         self, data: Dataset, *, sizes: Sequence[int] = TEST_SIZES, per_size: int = 1, seed: int | None = None
-    ) -> training.ReliabilityReport:
+    ) -> ReliabilityReport:
         """Predicted against gold reliability on reference sets of other data, by default one set of each of the paper's
         test sizes per item; sizes that an item cannot fill are left out.
 
@@ -206,7 +202,7 @@ class Ream(TrainedEvaluator):
                     f"no set of {wanted} references has a reliability here: it takes three or more outputs of an item "
                     f"that people rated differently for {self.aspects[0]}, and as many references"
                 )
-            return training.report(self.network, prepared, samples, job.rng("test perturbations"), without)
+            return report(self.network, prepared, samples, job.rng("test perturbations"), without)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         groups: dict[Any, list[int]] = {}
@@ -287,176 +283,9 @@ class Ream(TrainedEvaluator):
         return result
 
 
-class _Training:
-    """One training of `ream`."""
-
-    def __init__(self, job: FitJob, aspect: str) -> None:
-        self.job, self.aspect = job, aspect
-        self.method = cast(RatingMethod, job.text("ratings"))
-        self.device = resolve_device(job.text("train_device"))
-        self.tuned = job.flag("tune_encoder")
-        items = training.find_items(job, aspect)
-        dev = [] if job.dev is None else training.query_items(job.dev, aspect, self.method, job.track)
-        self.groups, self.dev_groups = list_groups(job.train), list_groups(job.dev)
-        groups = record_groups(item.query for item in items)
-        if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
-            held_out = hold_out_groups(groups, job.seed)
-            dev = [item for item, group in zip(items, groups, strict=True) if group in held_out]
-            items = [item for item, group in zip(items, groups, strict=True) if group not in held_out]
-            self.dev_groups = tuple(sorted(held_out))
-            self.groups = tuple(group for group in self.groups if group not in held_out)
-        self.items, self.dev = items, dev
-        self.metric = _metric(job.text("metric"), job.text("train_device"), job.train.lang)
-
-    def run(self) -> Artefact:
-        job = self.job
-        torch.manual_seed(job.torch_seed("network"))
-        names = {"attention_kind": job.text("attention_kind"), "heads": job.integer("heads")}
-        network = ReamNetwork.from_source(job.encoder if self.tuned else None, {"width": job.encoder.width, **names})
-        torch.nn.Module.to(network, self.device)
-        encoder = PairEncoder(
-            job.encoder,
-            Reading.from_options(job.encoder, job.options),
-            device=self.device,
-            encoder=network.encoder if self.tuned else None,
-        )
-        encoder.tokenizing.tick = job.report_rows
-        prepared, samples, undefined = self._prepare(self.items, "train", encoder, job.integer("combinations"))
-        if not samples:
-            text = _(
-                "none of %(n_undefined)s reference sets has a reliability: %(metric)s gives all answers to a "
-                "query the same score, whatever the references. Take another metric."
-            )
-            raise TrainingDataError(job.name, text, n_undefined=len(undefined), metric=self.metric.name)
-        dev, dev_samples, without = None, list[Sample](), list[tuple[int, Nodes]]()
-        if self.dev:
-            dev, dev_samples, without = self._prepare(self.dev, "dev", encoder, 2)
-        epochs = self._epochs(network, prepared, samples, encoder)
-        # From here on progress counts steps.
-        encoder.tokenizing.tick = None
-
-        def judge(net: Network) -> dict[str, float]:
-            assert dev is not None
-            rng = job.rng("perturbations")
-            return _figures(training.report(net, self._fresh(dev, encoder), dev_samples, rng, without))
-
-        settings = make_loop_settings(
-            job,
-            weight_decay=job.number("weight_decay"),
-            better="mse",
-            encoder_learning_rate=job.number("encoder_learning_rate") if self.tuned else None,
-        )
-        loop = train_loop(
-            network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
-        )
-        learned = TrainingResult(
-            _on_cpu(network),
-            loop,
-            {"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)},
-            self.groups,
-            self.dev_groups,
-            aspects=(self.aspect,),
-            state={"lang": job.train.lang},
-            notes=_notes(loop.metrics, len(undefined), len(without), self.items),
-            simulated=_simulated(job, self.aspect),
-            embedded=self.tuned,
-        )
-        return make_artefact(job, learned)
-
-    def _prepare(
-        self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder, per_size: int
-    ) -> tuple[training.PreparedItems, list[Sample], list[tuple[int, Nodes]]]:
-        """A part's items with gold and vectors, the sets drawn from them, and those without gold."""
-        job = self.job
-        prepared = training.Preparer(job, self.metric, encoder).prepare(items, part)
-        purpose, track = ("sets", job.track) if part == "train" else (f"{part} sets", without_progress)
-        samples, undefined = training.draw_samples(
-            prepared.gold, training.parse_sizes(job), per_size, job.rng(purpose), track
-        )
-        return prepared, samples, undefined
-
-    def _epochs(
-        self, network: ReamNetwork, prepared: training.PreparedItems, samples: Sequence[Sample], encoder: PairEncoder
-    ) -> training.Epochs:
-        if not self.tuned:
-            return training.Epochs(network, prepared, samples, self.job, self.device)
-        self.train_encodings = self._encodings(self.items, "train", encoder)
-
-        def inputs(rows: Any) -> torch.Tensor:
-            from scoring.ml.engine import collate
-
-            batch = collate(self.train_encodings.take(rows), encoder.tokenizing.pad_id, self.device)
-            return pool(network.hidden(**batch.inputs), batch.attention_mask, encoder.pooling)
-
-        return training.TunedEpochs(network, prepared, samples, self.job, self.device, inputs)
-
-    def _encodings(self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder) -> Any:
-        job = self.job
-        foreign = training.foreign_answers(items, job.integer("foreign"), job.rng(f"foreign:{part}"))
-        records = [
-            replace(item.query, text=text)
-            for item, more in zip(items, foreign, strict=True)
-            for text in (*item.references, *more)
-        ]
-        return encoder.tokenize(records).encodings
-
-    def _fresh(self, dev: training.PreparedItems, encoder: PairEncoder) -> training.PreparedItems:
-        """The held-out pairs with vectors of the current encoder, if it learns."""
-        if not self.tuned:
-            return dev
-        encodings = self._encodings(self.dev, "dev", encoder)
-        result = encoder.engine.map(encodings, encoder.pool).numpy()
-        return replace(dev, vectors=result)
-
-
-def _figures(report: training.ReliabilityReport) -> dict[str, float]:
-    """The metrics of an evaluation during training."""
-    figures = {"mse": report.mse, "constant": report.constant, "r2": report.r2, "spearman": report.spearman}
-    if report.n_undefined:
-        figures |= {f"{name}_zero": value for name, value in report.zero.items()}
-    return figures | {f"accuracy_{kind}": value for kind, value in report.accuracy.items()}
-
-
-def _on_cpu(network: ReamNetwork) -> ReamNetwork:
-    torch.nn.Module.to(network, "cpu")
-    return network
-
-
-def _metric(name: str, device: str, lang: str) -> PairEvaluator:
-    # BLEU splits Chinese into characters; otherwise whole sentences would be single tokens.
-    return build_pairwise(name, {"device": device, **({"lang": lang} if lang else {})})
-
-
 def _item_rng(seed: int, item: str) -> np.random.Generator:
     """A generator per item, so that an item's candidates are visited in the same order whatever the other items."""
     import hashlib
 
     digest = hashlib.sha256(f"{seed}:annotate:{item}".encode()).digest()
     return np.random.default_rng(int.from_bytes(digest[:8], "big"))
-
-
-def _simulated(job: FitJob, aspect: str) -> int:
-    return sum(rating.simulated for rating in job.train.ratings if rating.aspect == aspect)
-
-
-def _notes(
-    metrics: Mapping[str, float], undefined: int, without: int, items: Sequence[training.QueryItem]
-) -> tuple[str, ...]:
-    notes = []
-    n = float(np.mean([len(item.outputs) for item in items]))
-    text = _(
-        "A gold reliability is a correlation over %(n)s answers on average and therefore noisy: its "
-        "standard error is about %(error)s."
-    )
-    notes.append(text % {"n": f"{n:.1f}", "error": f"{1 / max(n - 1, 1) ** 0.5:.2f}"})
-    if undefined:
-        text = _("%(undefined)s reference sets had no gold reliability (constant scores) and were left out.")
-        notes.append(text % {"undefined": undefined})
-    if without:
-        text = _(
-            "%(without)s held-out sets had none either: the metrics leave them out; _zero metrics use 0 as their gold."
-        )
-        notes.append(text % {"without": without})
-    if metrics.get("r2", 1.0) <= 0:
-        notes.append(_("On held-out items it predicts no better than the mean reliability of the set's size."))
-    return tuple(notes)

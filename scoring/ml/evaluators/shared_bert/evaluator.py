@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 
-from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import TooFewData, TrainingDataError
+from scoring.ml.errors import TooFewData
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
-from scoring.ml.evaluators.shared_bert.labels import (
-    BETA_GRID,
-    LabelledOutputs,
-    label_outputs,
-    make_rule,
-    pairs_with_references,
-)
+from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances
+from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
@@ -32,37 +25,14 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
-from scoring.ml.training.checks import describe_truncation, refuse_nan
+from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
-from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
-from scoring.ml.training.split import DEV_SHARE, split_dataset
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Record
 
-#: Share of the rows that only measures, where the split is by rows.
-TEST_SHARE = 0.1
 LEAST_OF_A_CLASS = 2
-
-
-@dataclass(frozen=True)
-class Instances:
-    """(output, reference) pairs: `outputs` (n,) rows of `labelled`, `references` (n,) texts."""
-
-    labelled: LabelledOutputs
-    outputs: Ints
-    references: tuple[str, ...]
-
-    def take(self, rows: Ints) -> Instances:
-        """The pairs of the rows."""
-        return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
-
-    @classmethod
-    def of(cls, labelled: LabelledOutputs) -> Instances:
-        """Every rated output with each of its references."""
-        pairs = pairs_with_references(labelled)
-        return cls(labelled, np.array([row for row, _ in pairs], dtype=np.int64), tuple(ref for _, ref in pairs))
 
 
 class SharedBert(TrainedEvaluator):
@@ -339,55 +309,6 @@ def best_factor(scores: Sequence[float]) -> float:
     return max(zip(BETA_GRID, scores, strict=True), key=lambda one: (one[1], -abs(one[0] - 1)))[0]
 
 
-def get_instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
-    """Return the train, dev and test pairs of a `job`, computed once for check and training."""
-    return job.once("instances", lambda: _instances(job))
-
-
-def _instances(job: FitJob) -> tuple[Instances, Instances, Instances]:
-    """Train, dev and test pairs. Without a dev part, one is taken from the training part, by groups or by rows."""
-    aspects = _aspects(job)
-    method = cast(RatingMethod, job.text("ratings"))
-    given = job.options["threshold"]
-    cut = None if given is None else float(given)
-    refuse_nan(job.name, job.train, aspects)
-    rules = [make_rule(job.train, aspect, method, cut) for aspect in aspects]
-
-    def labelled(data: Dataset) -> Instances:
-        return Instances.of(label_outputs(data, aspects, method=method, rules=rules, track=job.track))
-
-    whole = labelled(job.train)
-    if not len(whole.outputs):
-        raise TrainingDataError(job.name, _nothing_left(whole.labelled))
-    nothing = whole.take(np.zeros(0, dtype=np.int64))
-    if job.dev is not None:
-        dev = labelled(job.dev) if job.dev.ratings else nothing
-        return whole, dev, nothing
-    if job.text("split") == "row":
-        order = job.rng("rows").permutation(len(whole.outputs))
-        n_dev, n_test = round(DEV_SHARE * len(order)), round(TEST_SHARE * len(order))
-        parts = order[n_dev + n_test :], order[:n_dev], order[n_dev : n_dev + n_test]
-        return whole.take(parts[0]), whole.take(parts[1]), whole.take(parts[2])
-    train, held_out = split_dataset(job)
-    if held_out is None:
-        return whole, nothing, nothing
-    return labelled(train), labelled(held_out), nothing
-
-
-def _nothing_left(labelled: LabelledOutputs) -> str:
-    """The error if no rated output is left, with the way out."""
-    if not labelled.n_empty and not labelled.n_alone:
-        return "no output is rated, and it does not learn from ratings of dialogues: rate outputs"
-    if not labelled.n_alone:
-        return f"all {labelled.n_empty:,} rated outputs are empty: rate outputs with a text"
-    if not labelled.n_empty:
-        return "none of the rated outputs has a reference: add references to the items"
-    return (
-        f"{labelled.n_empty:,} rated outputs are empty and the other {labelled.n_alone:,} have no reference: add "
-        "references to the items"
-    )
-
-
 def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The groups of the training data and of the held-out part; with a split by rows a group may be in both."""
     if job.dev is not None:
@@ -395,21 +316,6 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
     held = set(record_groups(dev.labelled.records[int(row)] for row in np.unique(dev.outputs)))
     learned = [group for group in list_groups(job.train) if group not in held or job.text("split") == "row"]
     return tuple(learned), tuple(sorted(held))
-
-
-def _aspects(job: FitJob) -> tuple[str, ...]:
-    there = aspects_with(job.train, "ratings")
-    if not there:
-        raise TrainingDataError(job.name, _("the data hold no ratings. Collect some in a campaign, or load them."))
-    wish = job.options["aspects"] or job.aspect
-    if wish is None:
-        return tuple(sorted(there))
-    asked = tuple(dict.fromkeys(name.strip() for name in str(wish).split(",") if name.strip()))
-    unknown = [name for name in asked if name not in there]
-    if unknown or not asked:
-        text = _("there are no ratings of %(unknown)s; there are: %(there)s")
-        raise TrainingDataError(job.name, text, unknown=", ".join(unknown) or "that aspect", there=", ".join(there))
-    return asked
 
 
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> TokenizedTexts:

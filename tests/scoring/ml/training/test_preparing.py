@@ -14,7 +14,7 @@ from scoring.ml import TrainingProgress, fit, plan
 from scoring.ml.encoders import tokenizing
 from scoring.ml.evaluators.comparative import human
 from scoring.ml.evaluators.perception import texts as perception
-from scoring.ml.evaluators.shared_bert import evaluator as shared_bert
+from scoring.ml.evaluators.shared_bert import instances as shared_bert
 from scoring.ml.evaluators.shared_bert import labels
 from scoring.ml.training import gold
 from scoring.ml.training import job as jobs

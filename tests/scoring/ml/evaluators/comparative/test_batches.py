@@ -11,8 +11,8 @@ import torch
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.comparative.batches import HeldOut, JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
 from scoring.ml.evaluators.comparative.inputs import PairReader
+from scoring.ml.evaluators.comparative.material import Material
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
-from scoring.ml.evaluators.comparative.training import Material
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
 from tests.scoring.ml.evaluators.comparative.data import make

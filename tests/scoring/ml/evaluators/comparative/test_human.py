@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scoring.ml.evaluators.comparative.human import HumanSettings, estimate_tau, human_pairs
-from scoring.ml.evaluators.comparative.training import Material
+from scoring.ml.evaluators.comparative.material import Material
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Aspect, Comparison, Dataset, Item, Output, Rating
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scoring.ml.evaluators.comparative.evaluator import choose_references
+from scoring.ml.evaluators.comparative.material import HUMAN, SUPERVISED, Material
 from scoring.ml.evaluators.comparative.pairs import BETTER_TARGET, WORSE_TARGET, Target
-from scoring.ml.evaluators.comparative.training import HUMAN, SUPERVISED, Material
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 from tests.scoring.ml.evaluators.comparative.data import make

@@ -13,7 +13,8 @@ import torch
 from scoring.ml import EncoderError, InvalidOption, ScoringError, TrainingDataError, fit, load, plan
 from scoring.ml.base import Query
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.ream.evaluator import Ream, _Training
+from scoring.ml.evaluators.ream.evaluator import Ream
+from scoring.ml.evaluators.ream.trainer import ReamTraining
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.evaluators.ream.untrained import untrained
@@ -272,7 +273,7 @@ def test_metric_reads_the_language_of_the_data(encoder: str, tmp_path: Path) -> 
     learned = {}
     for lang in ("zh", ""):
         job = make_job("ream", data(3, lang=lang), {**options, "encoder": encoder}, folder=tmp_path)
-        learned[lang] = _Training(job, "overall").metric
+        learned[lang] = ReamTraining(job, "overall").metric
     texts = (["你好吗"], ["你好啊"])
     assert learned["zh"].all_pairs([Query(*texts)])[0][0, 0] > 0 == learned[""].all_pairs([Query(*texts)])[0][0, 0]
     kept = untrained(find_encoder(encoder), metric="bleu-star")
@@ -287,7 +288,7 @@ def test_epoch_is_selected_on_other_groups(encoder: str, tmp_path: Path) -> None
     parts = []
     for given in (whole, replace(whole, items=paired), replace(whole, items=paired, outputs=whole.outputs[::-1])):
         job = make_job("ream", given, {**dict(QUICK), "encoder": encoder}, folder=tmp_path)
-        found = _Training(job, "overall")
+        found = ReamTraining(job, "overall")
         parts.append([{item.query.group for item in part} for part in (found.items, found.dev)])
         assert len(found.items) + len(found.dev) == 24
     for learned, held_out in parts:

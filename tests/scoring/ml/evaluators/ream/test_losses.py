@@ -10,10 +10,11 @@ import pytest
 import torch
 
 from scoring.ml import fit
-from scoring.ml.evaluators.ream import evaluator as module
+from scoring.ml.evaluators.ream import trainer as module
 from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import Sample
+from scoring.ml.evaluators.ream.report import report
 from scoring.ml.evaluators.ream.training import Epochs, TunedEpochs
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.loop import LoopSettings
@@ -84,7 +85,7 @@ def test_trainable_encoder_is_evaluated_after_training(tmp_path: Path) -> None:
     items = training.query_items(dev, "overall", "raw")
     fresh = training.Preparer(again, found.metric, found.pair_encoder).prepare(items, "dev")
     samples, _ = training.draw_samples(fresh.gold, (1, 2), 2, again.rng("dev sets"))
-    wanted = training.report(found.network, fresh, samples, again.rng("perturbations"))
+    wanted = report(found.network, fresh, samples, again.rng("perturbations"))
     assert found.record.metrics["mse"] == pytest.approx(wanted.mse, abs=1e-5)
     assert found.record.metrics["spearman"] == pytest.approx(wanted.spearman, abs=1e-5)
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from scoring.ml.evaluators.ream.gold import ItemGold, Sample
-from scoring.ml.evaluators.ream.training import PreparedItems, draw_samples, report
+from scoring.ml.evaluators.ream.report import report
+from scoring.ml.evaluators.ream.training import PreparedItems, draw_samples
 from tests.scoring.ml.evaluators.ream.by_hand import PEOPLE, Total, prepared
 
 #: Predicted .8, .7, .5 and -.4.

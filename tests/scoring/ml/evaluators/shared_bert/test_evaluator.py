@@ -14,7 +14,8 @@ import torch
 from scoring.ml import EncoderError, InvalidOption, TrainingDataError, TrainingProgress, fit, load, plan
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.shared_bert import evaluator as module
-from scoring.ml.evaluators.shared_bert.evaluator import SharedBert, _instances
+from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
+from scoring.ml.evaluators.shared_bert.instances import get_instances
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
 from scoring.ml.training import finetune
@@ -151,7 +152,7 @@ def test_held_out_part_is_labelled_by_the_same_rule(encoder: str, tmp_path: Path
         dev=replace(part, aspects=(), ratings=low),
         folder=tmp_path,
     )
-    train, dev, _ = _instances(job)
+    train, dev, _ = get_instances(job)
     # Naturalness is 2 or 6 in training: good from ceil(2 + 2.8) = 5 on. Held out it is 2 or 3; 3 was good.
     assert train.labelled.thresholds[0] == dev.labelled.thresholds[0] == 5.0
     assert set(train.labelled.labels[:, 0]) == {0.0, 1.0}

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from scoring.ml import fit
-from scoring.ml.evaluators.shared_bert.evaluator import Instances, _instances
+from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
@@ -116,7 +116,7 @@ def test_row_split_has_no_pair_in_two_parts(encoder: str, tmp_path: Path, seed: 
     """Reddy 2022: 80, 10 and 10 per cent of the pairs of an output and a reference."""
     options = {"split": "row", "aspects": "naturalness"}
     job = make_job("shared-bert", data(10, 3), {**options, "encoder": encoder}, seed=seed, folder=tmp_path)
-    parts = [pairs(part) for part in _instances(job)]
+    parts = [pairs(part) for part in get_instances(job)]
     assert [len(part) for part in parts] == [48, 6, 6]
     assert len(set.union(*parts)) == 60
 

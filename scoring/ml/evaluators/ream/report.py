@@ -1,0 +1,132 @@
+"""The report of REAM# on held-out reference sets: predicted against gold reliability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from evalapp.stats.correlation.coefficients import spearman
+from scoring.ml.evaluators.ream.entry import NEGATIVES
+from scoring.ml.evaluators.ream.gold import Floats, Nodes, Sample, draw_foreign
+from scoring.ml.evaluators.ream.training import PreparedItems, Sets
+from scoring.ml.network import Network
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityReport:
+    """Predicted against gold reliability on sets of held-out items (docs/explanation/evaluators/ream.md#training).
+
+    `constant` is the MSE of predicting the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
+    how often the better of a set and its perturbation is predicted, within a query; gold ties are left out.
+
+    A set without gold (the metric scores all outputs alike) is left out of the metrics; `zero` has mse, constant, r2
+    and spearman over all `n + n_undefined` sets with 0 as the missing gold.
+    """
+
+    n: int
+    mse: float
+    constant: float
+    r2: float
+    spearman: float
+    accuracy: Mapping[str, float]
+    n_pairs: Mapping[str, int]
+    n_undefined: int
+    zero: Mapping[str, float]
+
+
+def report(
+    network: Network,
+    prepared: PreparedItems,
+    samples: Sequence[Sample],
+    rng: np.random.Generator,
+    undefined: Sequence[tuple[int, Nodes]] = (),
+) -> ReliabilityReport:
+    """Return the metrics of a `network` on `samples` of `prepared` items; `rng` draws one perturbation of each kind per
+    sample. `undefined` are drawn sets without gold."""
+    device = str(next(network.parameters()).device)
+    sets = Sets(prepared)
+    predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
+    gold = np.array([sample.gold for sample in samples])
+    size = np.array([len(sample.nodes) for sample in samples])
+    figures = _figures(predicted, gold, size)
+    zero = figures
+    if undefined:
+        more = predict(network, sets, undefined, device)
+        zero = _figures(
+            np.concatenate([predicted, more]), np.concatenate([gold, np.zeros(len(more))]),
+            np.concatenate([size, [len(nodes) for _, nodes in undefined]]),
+        )  # fmt: skip
+    accuracy, n_pairs = {}, {}
+    for kind in NEGATIVES:
+        right = _orderings(kind, network, prepared, sets, samples, predicted, rng, device)
+        n_pairs[kind] = len(right)
+        accuracy[kind] = float(np.mean(right)) if len(right) else float("nan")
+    return ReliabilityReport(
+        len(samples), **figures, accuracy=accuracy, n_pairs=n_pairs, n_undefined=len(undefined), zero=zero
+    )
+
+
+def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> dict[str, float]:
+    """Of sets with their predicted and gold reliabilities and sizes, each (n,)."""
+    guess = np.empty(len(gold))
+    for value in np.unique(size):
+        guess[size == value] = gold[size == value].mean()
+    mse, constant = float(((predicted - gold) ** 2).mean()), float(((guess - gold) ** 2).mean())
+    r2 = 1 - mse / constant if constant > 0 else float("nan")
+    return {"mse": mse, "constant": constant, "r2": r2, "spearman": spearman(predicted, gold).value}
+
+
+def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:
+    """Return (n,) the reliabilities that a `network` on `device` predicts for the `chosen` (item, nodes) of `sets`;
+    sets of similar size are read together."""
+    values = np.empty(len(chosen))
+    order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
+    with torch.no_grad():
+        for at in range(0, len(order), 512):
+            rows = order[at : at + 512]
+            x, mask = sets.batch([chosen[int(row)] for row in rows], device)
+            values[rows] = network(x, mask).double().cpu().numpy()
+    return values
+
+
+def _orderings(
+    kind: str,
+    network: Network,
+    prepared: PreparedItems,
+    sets: Sets,
+    samples: Sequence[Sample],
+    predicted: Floats,
+    rng: np.random.Generator,
+    device: str,
+) -> list[bool]:
+    """For each sample whether the better of it and its perturbation was predicted; `remove` takes any reference."""
+    others: list[tuple[int, Nodes]] = []
+    place: list[int] = []
+    for row, sample in enumerate(samples):
+        item = prepared.gold[sample.item]
+        if kind == "remove":
+            if len(sample.nodes) < 2:
+                continue
+            out = int(rng.integers(len(sample.nodes)))
+            nodes: Nodes = sample.nodes[:out] + sample.nodes[out + 1 :]
+        else:
+            result = draw_foreign(kind, sample, item, rng)
+            if result is None:
+                continue
+            nodes = result[0]
+        others.append((sample.item, nodes))
+        place.append(row)
+    if not others:
+        return []
+    scores = predict(network, sets, others, device)
+    right = []
+    for score, (item_number, nodes), row in zip(scores, others, place, strict=True):
+        gold = float(prepared.gold[item_number].reliabilities([nodes])[0])
+        gap = samples[row].gold - gold
+        if np.isfinite(gap) and abs(gap) > 1e-12:
+            right.append(bool((predicted[row] - score) * gap > 0))
+    return right
