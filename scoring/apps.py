@@ -19,7 +19,7 @@ class ScoringConfig(AppConfig):
         hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"
         )
-        hooks.prepare_export.register("scoring.services.exports:refresh_tables")
+        hooks.prepare_export.register("scoring.services.leaderboards:refresh_tables")
         hooks.read_exported_rows.register("scoring.selectors.exports:rows")
         hooks.make_exported_documents.register("scoring.selectors.exports:documents")
         hooks.check_results.register("scoring.pipelines.restore:check")

@@ -27,10 +27,8 @@ from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from ..services.training import OWN_FIELDS, require_free_name
 from .publishing import publish
-from .resuming import describe_checkpoints
 from .shared import refuse_scoring_errors, work_folder
-from .time_left import TimeLeft, sum_ranges
-from .training_report import Reporter
+from .training_report import Reporter, TimeLeft, describe_checkpoints, sum_ranges
 
 if TYPE_CHECKING:
     from scoring.ml import Dataset, Plan

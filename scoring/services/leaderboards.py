@@ -1,9 +1,11 @@
 """Compute leaderboards and store them until the data change. Small ones are computed in the request, large ones in a
-run while the page shows the last table with its age."""
+run while the page shows the last table with its age; outdated ones before an export."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import get_active_filter, make_filter_signature
 from evalapp import __version__
 from evalapp.accounts.models import Project, User
-from evalapp.common.errors import BadInput
+from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
 from evalapp.side_figures import collect_failures, note_failures, side_figure
@@ -25,6 +27,7 @@ from scoring.boards.registry import get_board
 
 from ..models import Leaderboard, ScoreSet
 from ..selectors.aspects import find_campaign
+from ..selectors.exports import list_exported_queries, read_stored_query
 from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games
 from ..selectors.inputs import get_reference_set
 from ..selectors.leaderboards import (
@@ -237,3 +240,18 @@ def is_large(project: Project, query: Query) -> bool:
         systems=MAX_GLICKO_IN_REQUEST, is_stored=is_stored,
     )  # fmt: skip
     return query.is_large(size)
+
+
+def refresh_tables(*, project: Project, tick: Callable[[int, int], None] = lambda done, total: None) -> None:
+    """Compute outdated stored tables, and the usual tables if they are missing.
+
+    A table that can no longer be computed (its filter was withdrawn, its evaluator deleted) is not exported.
+    """
+    stored = [
+        query for row in Leaderboard.objects.filter(project=project).order_by("pk") if (query := read_stored_query(row))
+    ]
+    queries = list(dict.fromkeys([*stored, *list_exported_queries(project)]))
+    for done, query in enumerate(queries):
+        tick(done, len(queries))
+        with side_figure(_("A table of %(kind)s") % {"kind": query.kind}), suppress(EvalappError):
+            get_leaderboard(project=project, query=query)

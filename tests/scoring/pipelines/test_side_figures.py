@@ -104,7 +104,7 @@ EXPORTED = [
      "annotation.exporters.facts.AspectFacts.agreement"),
     ("annotation/exporters/datasheet.py", "Section 2 of DATASHEET.md", "annotation.exporters.datasheet._evaluated"),
     ("annotation/exporters/datasheet.py", "Section 7 of DATASHEET.md", "annotation.exporters.datasheet._outcome"),
-    ("scoring/services/exports.py", "A table of systems", "scoring.boards.systems.compute.compute"),
+    ("scoring/services/leaderboards.py", "A table of systems", "scoring.boards.systems.compute.compute"),
     ("scoring/selectors/exports.py", "A table of agreement", "scoring.selectors.exports._without_raters"),
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scoring.ml import TrainingProgress
-from scoring.pipelines.time_left import TimeLeft, read_progress
+from scoring.pipelines.training_report import TimeLeft, read_progress
 
 
 class Clock:

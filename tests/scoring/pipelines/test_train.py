@@ -23,7 +23,7 @@ from scoring.ml import InvalidOption, load
 from scoring.ml.training import finetune
 from scoring.models import CurvePoint, Evaluator, Score, ScoreSet
 from scoring.pipelines import train as pipeline
-from scoring.pipelines.resuming import describe_checkpoints
+from scoring.pipelines.training_report import describe_checkpoints
 from scoring.selectors.training import (
     artefact_folder,
     default_folds,
@@ -125,7 +125,7 @@ def test_curve_and_log_are_stored(toy):
 
 def test_check_gives_a_range_or_says_that_none_is_known(toy):
     """The toy evaluator gives no estimate."""
-    from scoring.pipelines.time_left import sum_ranges
+    from scoring.pipelines.training_report import sum_ranges
 
     run = train(toy.project, folds=2).run
     assert "steps; time: unknown before the start." in "\n".join(
