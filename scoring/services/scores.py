@@ -32,7 +32,7 @@ from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.reading import warn_unreadable
 from ..selectors.training import list_trained, refuse_away, refuse_unfinished
 from .leaderboards import renew_leaderboards
-from .training import names_in
+from .training import names_in, refuse_used
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
@@ -270,10 +270,7 @@ def delete_scores(*, score_set: ScoreSet, user: Any = None) -> bool:
     uses the evaluator.
     """
     evaluator, project = score_set.evaluator, score_set.project
-    if (run := _run_that_uses(evaluator)) is not None:
-        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
-        state = run.get_state_display().lower()
-        raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
+    refuse_used(evaluator, _run_that_uses(evaluator))
     from ..selectors.columns import get_columns_file  # imports numpy, which would delay the start of the web process
 
     columns = get_columns_file(score_set)

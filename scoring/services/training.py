@@ -339,11 +339,7 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
         raise Conflict(text)
     active = Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk")
-    wants = next((run for run in active if evaluator.slug in names_in(run.params)), None)
-    if wants is not None:
-        state = wants.get_state_display().lower()
-        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
-        raise Conflict(text % {"run": wants.pk, "title": wants.title, "state": state, "name": evaluator.slug})
+    refuse_used(evaluator, next((run for run in active if evaluator.slug in names_in(run.params)), None))
     at_work = WritingCampaign.objects.filter(
         project=evaluator.project,
         evaluator=evaluator.slug,
@@ -359,6 +355,14 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         evaluator.delete()
         if folder is not None:
             transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def refuse_used(evaluator: Evaluator, run: Run | None) -> None:
+    """Raise `Conflict` if there is an active run that uses the evaluator."""
+    if run is not None:
+        state = run.get_state_display().lower()
+        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
+        raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
 
 
 def names_in(params: Mapping[str, Any]) -> set[str]:
