@@ -10,14 +10,7 @@ from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
-from scoring.ml.base import (
-    ARTIFACT,
-    Evaluator,
-    Floats,
-    Partial,
-    Progress,
-    shift_progress,
-)
+from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress, shift_progress
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError

@@ -26,19 +26,11 @@ from scoring.boards.base import Progress, Query
 from scoring.boards.registry import get_board
 
 from ..models import Leaderboard, ScoreSet
+from ..selectors import leaderboards as tables
 from ..selectors.aspects import find_campaign
 from ..selectors.exports import list_exported_queries, read_stored_query
 from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games
 from ..selectors.inputs import get_reference_set
-from ..selectors.leaderboards import (
-    READ,
-    compute_stamp,
-    find_leaderboard,
-    has_read,
-    make_key,
-    may_be_shown,
-    unknown_evaluators,
-)
 from ..selectors.staleness import with_staleness
 
 #: Maximum number of judgements or scores to read in a request (about half a second).
@@ -79,7 +71,7 @@ def compute_leaderboard(
     if not _has_references(project, query):
         get_reference_set(project, query.reference_set)  # raises an error with the existing sets
     # Before reading, so that a change during the computation makes the table outdated.
-    stamp = stamp or compute_stamp(project, query)
+    stamp = stamp or tables.compute_stamp(project, query)
     began = time.monotonic()
     used = get_active_filter(project, query.rater_filter) if query.rater_filter else None
     with collect_failures() as failed:
@@ -95,7 +87,7 @@ def compute_leaderboard(
     table["signature"] += f"|v:{__version__}"
     row, _created = Leaderboard.objects.update_or_create(
         project=project,
-        key=make_key(query),
+        key=tables.make_key(query),
         defaults={
             "kind": query.kind,
             "params": query.params,
@@ -137,8 +129,8 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
             text = _("%(name)s is comparing these systems in run %(run)s. Try again when it has ended.")
             raise BadInput(text % {"name": query.by, "run": answer.run.pk if answer.run else "-"})
         return answer.leaderboard
-    stamp = compute_stamp(project, query)
-    stored = find_leaderboard(project, query)
+    stamp = tables.compute_stamp(project, query)
+    stored = tables.find_leaderboard(project, query)
     _check_names(project, query)
     if stored is not None and stored.is_current(stamp):
         return stored
@@ -149,8 +141,8 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     """Return the table for a page; a large outdated one with the run that computes it."""
     if query.plays_games:
         return _answer_games(project, query)
-    stamp = compute_stamp(project, query)
-    stored = find_leaderboard(project, query)
+    stamp = tables.compute_stamp(project, query)
+    stored = tables.find_leaderboard(project, query)
     _check_names(project, query)
     if stored is not None and stored.is_current(stamp):
         return Answer(stored.table, stored, True)
@@ -186,11 +178,11 @@ def _check_names(project: Project, query: Query) -> None:
 
 def note_reading(*, project: Project, user: Any) -> None:
     """Remember that the user has seen the table of evaluators, a first step of the project."""
-    if has_read(user, project):
+    if tables.has_read(user, project):
         return
     with transaction.atomic():
         row = User.objects.select_for_update().get(pk=user.pk)
-        row.preferences = {**row.preferences, READ: [*row.preferences.get(READ, ()), project.pk]}
+        row.preferences = {**row.preferences, tables.READ: [*row.preferences.get(tables.READ, ()), project.pk]}
         row.save(update_fields=["preferences"])
 
 
@@ -199,7 +191,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
     busy = Run.objects.filter(project=project, kind__in=SCORING, state__in=Run.ACTIVE)
     if busy.exclude(pk=run.pk if run else None).exists():
         return []
-    stamp = compute_stamp(project)
+    stamp = tables.compute_stamp(project)
     queued: list[Run] = []
     outdated = Leaderboard.objects.filter(project=project).exclude(stamp=stamp).order_by("-computed_at", "-pk")
     for row in outdated.only("kind", "params", "key")[: 4 * MAX_RENEWED]:
@@ -208,10 +200,10 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
             continue  # a table of an older version
         query = query_class(**row.params)
         if (
-            make_key(query) == row.key
+            tables.make_key(query) == row.key
             and query.reads_scores
-            and all(may_be_shown(project, [query]))
-            and not unknown_evaluators(project, query.chosen)[0]
+            and all(tables.may_be_shown(project, [query]))
+            and not tables.unknown_evaluators(project, query.chosen)[0]
             and _has_references(project, query)
             and is_large(project, query)
         ):
@@ -232,8 +224,8 @@ def is_large(project: Project, query: Query) -> bool:
     from scoring.boards.data.project import ProjectSize
 
     def is_stored(other: Query) -> bool:
-        row = find_leaderboard(project, other)
-        return row is not None and row.is_current(compute_stamp(project, other))
+        row = tables.find_leaderboard(project, other)
+        return row is not None and row.is_current(tables.compute_stamp(project, other))
 
     size = ProjectSize(
         project, rows=MAX_ROWS_IN_REQUEST, judged=MAX_JUDGED_IN_REQUEST, correlated=MAX_CORRELATED_IN_REQUEST,

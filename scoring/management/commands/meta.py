@@ -8,18 +8,8 @@ from django.core.management.base import CommandParser
 
 from evalapp.accounts.models import Project
 from evalapp.common import commands
+from scoring.boards import choices
 from scoring.boards.base import Query
-from scoring.boards.choices import (
-    COMPARED,
-    EARLIER,
-    GROUPINGS,
-    LEVELS,
-    PEOPLE,
-    RATINGS,
-    SUBSETS,
-    TESTS,
-    UNDEFINED,
-)
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.references.query import EnhancedQuery
 from scoring.boards.registry import list_flagged
@@ -33,20 +23,20 @@ class Command(BoardCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was rated")
-        parser.add_argument("--level", choices=list(LEVELS), help="default: segment; for comparisons system")
-        parser.add_argument("--grouping", default="none", choices=list(GROUPINGS))
+        parser.add_argument("--level", choices=list(choices.LEVELS), help="default: segment; for comparisons system")
+        parser.add_argument("--grouping", default="none", choices=list(choices.GROUPINGS))
         parser.add_argument(
-            "--undefined", default="drop", choices=list(UNDEFINED),
+            "--undefined", default="drop", choices=list(choices.UNDEFINED),
             help="groups in which an evaluator's scores are all equal: left out, or counted as 0",
         )  # fmt: skip
-        parser.add_argument("--systems", default="all", choices=list(SUBSETS))
+        parser.add_argument("--systems", default="all", choices=list(choices.SUBSETS))
         parser.add_argument("--filter", default="", metavar="NAME", help="leave out the raters of this named filter")
         parser.add_argument(
             "--references", default=["original"], nargs="+", metavar="SET",
             help="the reference set; several are compared side by side, each with the first",
         )  # fmt: skip
         parser.add_argument(
-            "--people", choices=list(PEOPLE),
+            "--people", choices=list(choices.PEOPLE),
             help="the human judgements: ratings, or systems' values from comparisons (default: ratings; win rate if "
             "there are only comparisons)",
         )  # fmt: skip
@@ -55,13 +45,14 @@ class Command(BoardCommand):
             help="compare only these: others, including sentinels, are neither shown nor tested, and their training "
             "data are not left out (default: all)",
         )  # fmt: skip
-        parser.add_argument("--ratings", default="raw", choices=list(RATINGS))
+        parser.add_argument("--ratings", default="raw", choices=list(choices.RATINGS))
         parser.add_argument(
-            "--coefficient", default="pearson", choices=list(COMPARED), help="the coefficient for tests and order"
-        )
+            "--coefficient", default="pearson", choices=list(choices.COMPARED),
+            help="the coefficient for tests and order",
+        )  # fmt: skip
         parser.add_argument(
-            "--test", default="permutation", choices=list(TESTS),
-            type=lambda name: {EARLIER: "permutation"}.get(name, name),
+            "--test", default="permutation", choices=list(choices.TESTS),
+            type=lambda name: {choices.EARLIER: "permutation"}.get(name, name),
             help="adjusted by Holm over all pairs; permutation exchanges whole systems at the system level, groups of "
             "items at the others",
         )  # fmt: skip
