@@ -142,12 +142,12 @@ class _Outputs:
         stored = Output.objects.filter(item_id__in=items)
         outputs_read = list(stored.values_list("item_id", "system_id", "step", "id", "text", as_text("meta")))
         sort_outputs(outputs_read, items, systems)
-        self.found = [(items[item], systems[system], *rest) for item, system, *rest in outputs_read]
+        self.ordered = [(items[item], systems[system], *rest) for item, system, *rest in outputs_read]
         self.items = items
         self.place = {row[3]: place for place, row in enumerate(outputs_read)}
 
     def rows(self) -> Iterator[tuple[str, Row]]:
-        for item, system, step, _, text, meta in self.found:
+        for item, system, step, _, text, meta in self.ordered:
             yield "outputs", {
                 "item": item, "system": system, "text": text, "step": step, "meta": canonical(decode(meta)),
             }  # fmt: skip
@@ -162,7 +162,7 @@ def _ratings(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[str],
     ]
     ratings.sort(key=lambda row: row[:3])
     for place, rater, aspect, value, simulated, meta in ratings:
-        item, system, step, *_ = outputs.found[place]
+        item, system, step, *_ = outputs.ordered[place]
         row: Row = {"item": item, "system": system, "rater": rater, "aspect": aspect, "value": canonical(value)}
         if step is not None:
             row["step"] = step
@@ -182,8 +182,8 @@ def _comparisons(outputs: _Outputs, aspects: dict[int, str], raters: Callable[[s
     ]  # fmt: skip
     comparisons.sort(key=lambda row: row[:5])
     for a, b, reference, rater, aspect, verdict, simulated, meta in comparisons:
-        item, system_a, step_a, *_ = outputs.found[a]
-        _, system_b, step_b, *_ = outputs.found[b] if b >= 0 else ("", "", None)
+        item, system_a, step_a, *_ = outputs.ordered[a]
+        _, system_b, step_b, *_ = outputs.ordered[b] if b >= 0 else ("", "", None)
         row: Row = {
             "item": item, "system_a": system_a,
             "system_b": system_b if reference < 0 else {"reference": reference},

@@ -21,7 +21,8 @@ from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed, NotThere
 
 from . import judging_rows
-from .judging import NextAssignment, Then, check_right, hand_out, make_progress
+from .judging import NextAssignment, Then, check_right, make_progress
+from .judging_handout import hand_out
 from .judging_later import free_slots, take_free_slot
 from .judging_rows import LockedAssignment, lock_assignment
 from .statements import run

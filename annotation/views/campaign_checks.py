@@ -228,7 +228,7 @@ def _chosen(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     words = request.GET.get("q", "").strip()
     if words:
         items = items.filter(Q(key__icontains=words) | Q(source__icontains=words) | Q(context__icontains=words))
-    return {"q": words, "found": list(items.order_by("order_key")[:MATCHES]), "missing": key}
+    return {"q": words, "matches": list(items.order_by("order_key")[:MATCHES]), "missing": key}
 
 
 @require_POST

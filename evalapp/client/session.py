@@ -29,7 +29,7 @@ from evalapp.client.errors import (
     find_error_class,
 )
 from evalapp.client.json_lines import explain_unsendable
-from evalapp.client.wire import apply_deadlines, set_deadline
+from evalapp.client.wire import Meter, MeteredBody, apply_deadlines, set_deadline
 
 #: Statuses after which an idempotent request is repeated.
 RETRY_STATUSES = frozenset({429, 502, 503, 504})
@@ -42,8 +42,6 @@ PAGE_SIZE = 500
 KEY = re.compile(r"[!-~]{1,255}")
 
 Parameters = Mapping[str, Any]
-#: (bytes done, total bytes or None)
-Meter = Callable[[int, int | None], None]
 #: Returns arguments of `httpx.Client.build_request` for an attempt; files that it opens are closed by the stack.
 Body = Callable[[ExitStack], dict[str, Any]]
 
@@ -63,23 +61,6 @@ class Retry:
     def pause(self, attempt: int) -> float:
         """Return the seconds to wait after attempt number `attempt`, counted from 1."""
         return min(self.longest, self.first * 2.0 ** (attempt - 1)) * _jitter.uniform(0.5, 1.0)
-
-
-class _Metered(httpx.SyncByteStream):
-    """A request body that reports how much of it has been sent."""
-
-    def __init__(self, stream: httpx.SyncByteStream, total: int | None, meter: Meter) -> None:
-        self._stream, self._total, self._meter = stream, total, meter
-
-    def __iter__(self) -> Iterator[bytes]:
-        done = 0
-        for chunk in self._stream:
-            yield chunk
-            done += len(chunk)
-            self._meter(done, self._total)
-
-    def close(self) -> None:
-        self._stream.close()
 
 
 @dataclass(frozen=True)
@@ -251,7 +232,7 @@ class Session:
             request = self._build_request(call, call.body(stack) if call.body is not None else {})
             if call.meter is not None and isinstance(request.stream, httpx.SyncByteStream):
                 length = request.headers.get("Content-Length", "")
-                request.stream = _Metered(request.stream, int(length) if length.isdigit() else None, call.meter)
+                request.stream = MeteredBody(request.stream, int(length) if length.isdigit() else None, call.meter)
             stack.enter_context(set_deadline(self._find_deadline(call)))
             response = self.http.send(request, stream=True)
             stack.callback(response.close)

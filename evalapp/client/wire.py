@@ -1,8 +1,8 @@
-"""Deadlines for whole responses. The time-outs of httpx limit each read, so a server that sends a byte now and then
-could block a program forever."""
+"""Deadlines for whole responses, and the progress of request bodies. The time-outs of httpx limit each read, so a
+server that sends a byte now and then could block a program forever."""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from ssl import SSLContext
@@ -10,6 +10,9 @@ from typing import Any
 
 import httpcore
 import httpx
+
+#: (bytes done, total bytes or None)
+Meter = Callable[[int, int | None], None]
 
 _until: ContextVar[float | None] = ContextVar("until", default=None)
 
@@ -91,3 +94,21 @@ def apply_deadlines(http: httpx.Client) -> None:
         network = getattr(pool, "_network_backend", None)
         if isinstance(network, httpcore.NetworkBackend):
             pool._network_backend = _Network(network)  # type: ignore[union-attr]
+
+
+class MeteredBody(httpx.SyncByteStream):
+    """A request body that reports how much of it has been sent."""
+
+    def __init__(self, stream: httpx.SyncByteStream, total: int | None, meter: Meter) -> None:
+        self._stream, self._total, self._meter = stream, total, meter
+
+    def __iter__(self) -> Iterator[bytes]:
+        done = 0
+        for chunk in self._stream:
+            yield chunk
+            done += len(chunk)
+            self._meter(done, self._total)
+
+    def close(self) -> None:
+        """Close the stream that is sent."""
+        self._stream.close()

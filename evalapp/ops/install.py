@@ -29,8 +29,8 @@ def parse_pip_config(listing: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for section in ("global", "install"):
         for line in listing.splitlines():
-            key, found, value = line.partition("=")
-            if found and key.startswith(f"{section}."):
+            key, equals, value = line.partition("=")
+            if equals and key.startswith(f"{section}."):
                 options[key.removeprefix(f"{section}.")] = value.strip().strip("'\"")
     return options
 

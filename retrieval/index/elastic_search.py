@@ -107,9 +107,9 @@ class Search:
         """Return the best k rows whose responses are not in `barred` (terms of `layout.reply`)."""
         if self._q > CLAUSES * 4 // 5:
             return self._longest_first(k, barred)
-        found = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
+        estimate = self._estimate(k, barred) if self._count >= _SMALL else Fraction(0)
         # Slightly below the expected k-th value: cheaper than a second search.
-        tilt, low = found or _USUAL, found * 9 / 10
+        tilt, low = estimate or _USUAL, estimate * 9 / 10
         size = _size(k)
         for _ in range(_RESTARTS):
             seen, rests = self._gather(tilt, low, size, barred)
@@ -121,7 +121,7 @@ class Search:
                 continue
             value = seen[k - 1].value
             if value >= low:
-                unseen = max((found for rest in rests for found, _ in rest.values(self._q)), default=Fraction(0))
+                unseen = max((limit for rest in rests for limit, _ in rest.values(self._q)), default=Fraction(0))
                 if value > unseen or (value == unseen and self._are_first(seen, k, rests)):
                     return [one.hit for one in seen[:k]]
                 if value == unseen:
@@ -190,7 +190,7 @@ class Search:
         """Return whether no missed row can precede the k-th, or tie with it and precede it."""
         value = seen[k - 1].value
         for rest in rests:
-            open_ = {kind for found, kind in rest.values(self._q) if found == value}
+            open_ = {kind for limit, kind in rest.values(self._q) if limit == value}
             if open_ and (open_ != {rest.last} or seen[k - 1].hit.row > rest.row):
                 return False
         return True
@@ -225,7 +225,7 @@ class Search:
 
     def _longest_first(self, k: int, barred: Sequence[str]) -> list[Hit]:
         taken: list[ScoredHit] = []
-        for length, rows in groupby(self._by_length(barred), key=lambda found: found[0]):
+        for length, rows in groupby(self._by_length(barred), key=lambda pair: pair[0]):
             if length < self._q and len(taken) >= k and taken[k - 1].hit.jaccard > length / self._q:
                 break
             # The search also returns rows that share a token only in their response.

@@ -178,16 +178,16 @@ def _discard(client: Elasticsearch, behind: str) -> None:
         client.options(ignore_status=404, max_retries=0).indices.delete(index=behind)
 
 
-def _finish(client: Elasticsearch, found: State, version: str) -> None:
-    client.options(request_timeout=_SLOW).indices.refresh(index=found.behind)
+def _finish(client: Elasticsearch, target: State, version: str) -> None:
+    client.options(request_timeout=_SLOW).indices.refresh(index=target.behind)
     meta = {
         "format": layout.FORMAT,
         "version": version,
-        "language": found.language,
-        "tokenizer": found.tokenizer,
-        "unicode": found.unicode,  # of the rows that were there before
+        "language": target.language,
+        "tokenizer": target.tokenizer,
+        "unicode": target.unicode,  # of the rows that were there before
     }
-    client.indices.put_mapping(index=found.behind, meta=meta)
+    client.indices.put_mapping(index=target.behind, meta=meta)
 
 
 # ---- sending -------------------------------------------------------------------------------------------------
@@ -202,8 +202,8 @@ def _line(value: dict[str, Any]) -> bytes:
 
 
 def _operations(rows: Iterable[Row], tokenizer: str) -> Iterator[Operation]:
-    for row, found in layout.documents(rows, tokenizer):
-        yield [b'{"index":{"_id":"%d"}}' % row.row, _line(found)]
+    for row, document in layout.documents(rows, tokenizer):
+        yield [b'{"index":{"_id":"%d"}}' % row.row, _line(document)]
 
 
 class _Sender:

@@ -61,8 +61,8 @@ class Postings:
         for bound, start, end in blocks:
             if bound < threshold:
                 break
-            found, values = self._score_block(tokens, size, k, threshold, upper, start, end)
-            pool_sets, pool = np.concatenate((pool_sets, found)), np.concatenate((pool, values))
+            block_sets, values = self._score_block(tokens, size, k, threshold, upper, start, end)
+            pool_sets, pool = np.concatenate((pool_sets, block_sets)), np.concatenate((pool, values))
             if len(pool) > k:
                 threshold = max(threshold, float(np.partition(pool, len(pool) - k)[len(pool) - k]))
                 kept = pool >= threshold

@@ -23,8 +23,9 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Campaign, Comparison, Judgement, Slot
 from annotation.services import judging_acts, judging_later
-from annotation.services.judging import get_next_assignment, return_expired_slots, submit_answer
+from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import save_draft
+from annotation.services.judging_handout import return_expired_slots
 from evalapp.accounts.models import User
 from evalapp.ops.ports import wait_until
 from tests.annotation.services.judging_helpers import open_for

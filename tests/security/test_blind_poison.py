@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from annotation.models import Assignment, Campaign, Slot, Unit
 from annotation.services.campaigns import create_campaign, open_campaign
-from annotation.services.judging import return_expired_slots
+from annotation.services.judging_handout import return_expired_slots
 from tests.architecture.world import World, make_world
 from tests.cast import join, person
 from tests.security.poison import OURS, READ_BY_PROGRAMS

@@ -14,8 +14,9 @@ from annotation.selectors.campaigns_watch import (
     list_unit_progress,
     watch_campaign,
 )
-from annotation.services.judging import get_next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.judging_handout import return_expired_slots
 from evalapp.accounts.models import Membership, User
 from evalapp.accounts.services import remove_member
 from tests.annotation.services.judging_helpers import open_for, send

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
 from annotation.services.campaigns import close_campaign, pause_campaign, resume_campaign, update_campaign
-from annotation.services.judging import CampaignNotOpen, get_next_assignment, return_expired_slots, submit_answer
+from annotation.services.judging import CampaignNotOpen, get_next_assignment, submit_answer
+from annotation.services.judging_handout import return_expired_slots
 from evalapp.accounts.models import ApiToken, Membership
 from evalapp.common.errors import BadInput, NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send

@@ -6,8 +6,9 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, ItemFlag, Slot
-from annotation.services.judging import get_next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment
 from annotation.services.judging_acts import StaleDraft, flag_assignment, resolve_flag, save_draft, skip_assignment
+from annotation.services.judging_handout import return_expired_slots
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send
 

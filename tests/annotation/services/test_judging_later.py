@@ -8,10 +8,11 @@ import pytest
 from django.utils import timezone
 
 from annotation.models import Assignment, CampaignMember, Comparison, Judgement, Rating, Slot
-from annotation.services import judging
+from annotation.services import judging_handout
 from annotation.services.campaigns import close_campaign
-from annotation.services.judging import get_next_assignment, return_expired_slots
+from annotation.services.judging import get_next_assignment
 from annotation.services.judging_acts import skip_assignment
+from annotation.services.judging_handout import return_expired_slots
 from annotation.services.judging_later import StaleAnswer, SubmissionConflict
 from evalapp.common.errors import NotAllowed
 from tests.annotation.services.judging_helpers import open_for, send
@@ -158,7 +159,7 @@ def test_late_answer_without_a_slot_is_stored_as_extra(cast):
     people = [
         SimpleNamespace(campaign_id=campaign.pk, user_id=user.pk, seed=1) for user in (cast.annotator, cast.researcher)
     ]
-    again = [judging._choose_extra_unit(who, sheet, "repeat", 9) for who in people]
+    again = [judging_handout._choose_extra_unit(who, sheet, "repeat", 9) for who in people]
     assert again == [None, Judgement.objects.first().assignment.unit_id]
 
 
