@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,13 +84,10 @@ def find_columns(score_set: ScoreSet) -> ScoreColumns | None:
 
 def read_columns(score_set: ScoreSet) -> ScoreColumns:
     rows = Score.objects.filter(score_set=score_set).order_by("output_id")
-    columns = [array("q"), array("d"), array("b")]
-    for output, value, seen in rows.values_list("output_id", "value", "in_training").iterator(chunk_size=CHUNK):
-        columns[0].append(output)
-        columns[1].append(np.nan if value is None else value)
-        columns[2].append(seen)
-    output, value, seen = (np.array(column) for column in columns)
-    return ScoreColumns(output.astype(np.int64), value.astype(np.float64), seen.astype(np.bool_))
+    scores = rows.values_list("output_id", "value", "in_training").iterator(chunk_size=CHUNK)
+    defined = ((output, np.nan if value is None else value, seen) for output, value, seen in scores)
+    table = np.fromiter(defined, dtype=[("output", np.int64), ("value", np.float64), ("in_training", np.bool_)])
+    return ScoreColumns(**{name: np.ascontiguousarray(table[name]) for name in ("output", "value", "in_training")})
 
 
 @dataclass(frozen=True)
@@ -138,13 +134,9 @@ def load_outputs(project: Project) -> OutputColumns:
 
 def read_outputs(project: Project) -> OutputColumns:
     units, items, groups = get_units(project), Labels(), Labels()
-    columns = [array("q") for _ in range(4)]
     rows = Output.objects.filter(project=project).order_by("pk")
     fields = ("pk", "item__key", "item__group", "system_id", "step")
-    for pk, key, group, system, step in rows.values_list(*fields).iterator(chunk_size=CHUNK):
-        for column, code in zip(
-            columns, (pk, items.code(key), groups.code(group), units.code(system, step)), strict=True
-        ):
-            column.append(code)
-    output, item, cluster, system = (np.array(column, dtype=np.int64) for column in columns)
+    outputs = rows.values_list(*fields).iterator(chunk_size=CHUNK)
+    codes = ((pk, items.code(key), groups.code(group), units.code(*unit)) for pk, key, group, *unit in outputs)
+    output, item, cluster, system = np.ascontiguousarray(np.fromiter(codes, dtype=np.dtype((np.int64, 4))).T)
     return OutputColumns(output, items.sort()[item], groups.sort()[cluster], units.sort()[system], units)

@@ -9,14 +9,7 @@ from evalapp.versions import split_version
 from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.base import Data, Progress, Settings, Table
 from scoring.boards.choices import FIGURES
-from scoring.boards.metrics.people import (
-    list_chosen,
-    no_estimate,
-    of_all_outputs,
-    sign_table,
-    with_missing,
-    with_wider,
-)
+from scoring.boards.metrics.people import list_chosen, no_estimate, of_all_outputs, sign_table, with_missing, with_wider
 
 #: Members of the table of each aspect that are copied.
 OF_ASPECT = ("aspect", "n_outputs", "n_excluded", "n_ratings", "n_raters", "ceiling", "signature")

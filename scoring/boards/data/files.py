@@ -15,9 +15,7 @@ from typing import IO, Any, TypeAlias
 import numpy as np
 
 from evalapp.stats.agreement.judged import is_among
-from scoring.boards.data.columns import (
-    Units,
-)
+from scoring.boards.data.columns import Units
 
 Row: TypeAlias = dict[str, Any]
 #: item, system, step

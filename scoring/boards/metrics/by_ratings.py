@@ -10,10 +10,7 @@ from evalapp.side_figures import FAILED, side_figure, side_note, side_value
 from evalapp.stats.core.coding import BoolArray
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.correlation.meta_evaluation import (
-    Correlations,
-    CorrelationSettings,
-)
+from evalapp.stats.correlation.meta_evaluation import Correlations, CorrelationSettings
 from evalapp.stats.correlation.significance import AllPairs
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
 from scoring.boards.base import Progress, Settings, Table, order_evaluators

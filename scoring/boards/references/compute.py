@@ -10,11 +10,7 @@ import numpy as np
 from evalapp.side_figures import side_note, side_value
 from evalapp.stats.core.coding import BoolArray, FloatArray
 from evalapp.stats.core.multiple_tests import holm
-from evalapp.stats.correlation.meta_evaluation import (
-    OTHER_SYSTEMS,
-    THESE_SYSTEMS,
-    CorrelationSettings,
-)
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTEMS, CorrelationSettings
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.stats.resampling.jackknife import NAME
