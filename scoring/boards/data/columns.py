@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ from evalapp.stats.agreement.judged import (
 )
 from evalapp.stats.agreement.normalise import normalise_ratings
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
-
-Subset: TypeAlias = Literal["all", "machine", "no-reference"]
-SUBSETS: tuple[Subset, ...] = ("all", "machine", "no-reference")
 
 #: The system of a dialogue that names none.
 NO_SYSTEM = "(no system)"
