@@ -99,23 +99,26 @@ def _decode_slowly(raw: bytes) -> Any:
         raise ValueError(_("it is nested too deeply")) from error
     if len(raw) > _LONG and _is_deep(value):
         raise ValueError(_("it is nested too deeply"))
-    if len(raw) > _LONG and _has_half(value):
+    if len(raw) > _LONG and _find_half(value) is not None:
         raise ValueError(_("a text has half of a surrogate pair"))
     return value
 
 
-def _has_half(value: Any) -> bool:
-    return _SURROGATE.search(json.dumps(value, ensure_ascii=False)) is not None
+def _find_half(value: Any) -> str | None:
+    """Return the first unpaired surrogate as JSON writes it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(error.object[error.start]):04x}"
+    return None
 
 
 def find_half_pair(raw: bytes) -> str | None:
     """The unpaired surrogate in this JSON as written there, if that is the error."""
     try:
-        value = json.loads(raw)
+        return _find_half(json.loads(raw))
     except (ValueError, RecursionError):
         return None
-    match = _SURROGATE.search(json.dumps(value, ensure_ascii=False))
-    return None if match is None else f"\\u{ord(match[0]):04x}"
 
 
 def identify(row: Any) -> Row:
@@ -149,7 +152,8 @@ def explain_json(raw: bytes, error: ValueError) -> str:
         return explain_utf8(raw, wrong)
     if (half := find_half_pair(raw)) is not None:
         return _(HALF, half=half)
-    if (constant := _NOT_JSON.search(raw)) is not None:
+    is_possible = b"NaN" in raw or b"Infinity" in raw  # much faster than the expression
+    if is_possible and (constant := _NOT_JSON.search(raw)) is not None:
         return _("%(constant)s is not JSON. Write null, or leave the row out.", constant=constant[1].decode())
     if isinstance(error, orjson.JSONDecodeError):
         return _(
