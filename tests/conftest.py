@@ -68,6 +68,10 @@ def cast(db):
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals from twenty resamples instead of a thousand, for tests of values and of the way to a table."""
+    use_few_draws(monkeypatch)
+
+
+def use_few_draws(patch: pytest.MonkeyPatch) -> None:
     from scoring.boards.systems.rankings import read_draws
 
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -76,4 +80,4 @@ def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("systems.rankings", "metrics.people", "slices.compute", "matrix.compute")
     # All are imported before the first is changed, since they import the function from each other.
     for module in [import_module(f"scoring.boards.{name}") for name in names]:
-        monkeypatch.setattr(module, "read_draws", draws)
+        patch.setattr(module, "read_draws", draws)

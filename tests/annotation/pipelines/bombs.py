@@ -29,7 +29,7 @@ def make_all(folder: Path) -> None:
 
 def dictionary(folder: Path) -> None:
     """FAULTS D2: 150 rows with the same 10 MB string, in a file of about a kilobyte."""
-    text = pa.array(["x" * 10_000_000] * 150).dictionary_encode()
+    text = pa.DictionaryArray.from_arrays(pa.array([0] * 150, pa.int32()), pa.array(["x" * 10_000_000]))
     keys = [f"i{k}" for k in range(150)]
     _items(folder, 150)
     pq.write_table(pa.table({"item": keys, "system": ["s"] * 150, "text": text}), folder / "outputs.parquet")
