@@ -28,8 +28,8 @@ _memories: dict[str, Memory] = {}
 def make_once(name: str, make: Callable[[], Made]) -> Made:
     """Call `make`, or repeat what it did to the database and return a copy of its result.
 
-    It is called if the rows are others than at its first call, and on other databases than SQLite. It must not do
-    anything that is not in the database.
+    It is called if the rows are others than at its first call, and on other databases than SQLite. Files that it
+    writes must stay.
     """
     if connection.vendor != "sqlite":
         return make()

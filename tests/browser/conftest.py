@@ -143,9 +143,10 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 @contextmanager
 def new_database(request: pytest.FixtureRequest, folder: Path) -> Iterator[str]:
-    """Yield the address of a new database with all tables."""
+    """Copy the static files into the data folder, and yield the address of a new database with all tables."""
     from tests.services.plugin import create_temporary_database
 
+    shutil.copytree(request.getfixturevalue("collected_static"), folder / "static")
     if ON_POSTGRES:
         with create_temporary_database("browser", request.getfixturevalue("_migrated_database")) as address:
             yield address
@@ -184,7 +185,6 @@ def run_site(folder: Path, database: str, **variables: str) -> Iterator[Site]:
         **variables,
     }
     site = Site(f"http://127.0.0.1:{port}", folder, env, database)
-    site.manage("collectstatic", "--noinput", "-v0")
     try:
         site.start()
         yield site

@@ -4,6 +4,7 @@ killed process is replaced quickly. A process kills itself at the point that the
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ from evalapp.common import runner
 from scoring.ml import registry
 from scoring.ml.evaluators.ream import annotate, evaluator  # noqa: F401
 from scoring.ml.training import finetune
+from tests.evalapp.common import quick_pool  # noqa: F401
 from tests.faults.crash_points import FREEZE, ORDER, POINTS
 from tests.scoring.ml.training import toy  # noqa: F401
 from tests.scoring.ml.training.toy_entry import ENTRY
@@ -103,3 +105,7 @@ for _name, (_module, _path, _moment) in POINTS.items():
     for _part in _parents:
         _owner = getattr(_owner, _part)
     setattr(_owner, _last, _add_crash_point(_name, getattr(_owner, _last), _moment))
+
+# Celery collects garbage before it replaces a process; without this, it would look at everything that is loaded.
+gc.collect()
+gc.freeze()

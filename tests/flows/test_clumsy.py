@@ -17,6 +17,7 @@ from scoring.boards.references.query import EnhancedQuery
 from scoring.boards.slices.query import SlicesQuery
 from tests.browser.world import make_unusual_texts, make_world
 from tests.judging import open_rating
+from tests.remembered import make_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 
@@ -83,7 +84,7 @@ def clients(cast):
 
 def test_no_parameter_breaks_a_page(cast, clients, find_parameters):
     pages = {}
-    for entries in make_world(cast).pages.values():
+    for entries in make_once("world of pages", lambda: make_world(cast)).pages.values():
         user, path = entries[0]
         page = (clients[user], path.partition("?")[0])
         pages[page] = find_parameters(*page)
@@ -157,7 +158,7 @@ def test_form_sent_twice_is_stored_once(cast, clients):
 
 def test_foreign_projects_are_invisible(cast, clients):
     """Every page of a project, requested anonymously and by the owner of another project."""
-    world = make_world(cast)
+    world = make_once("world of pages", lambda: make_world(cast))
     visible = []
     for pages in world.pages.values():
         for _, path in pages:

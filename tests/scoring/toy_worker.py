@@ -7,6 +7,7 @@ from typing import Any
 from celery.signals import task_prerun
 
 from scoring.ml import registry
+from tests.evalapp.common import quick_pool  # noqa: F401
 from tests.scoring.ml.training.toy_entry import ENTRY
 
 registry.LEARNED = (*registry.LEARNED, ENTRY)

@@ -20,6 +20,7 @@ from annotation.services.campaigns import create_campaign, open_campaign
 from annotation.services.judging_handout import return_expired_slots
 from tests.architecture.world import World, make_world
 from tests.cast import join, person
+from tests.remembered import make_once
 from tests.security.poison import OURS, READ_BY_PROGRAMS
 from tests.security.test_blind import ONE, Watched, doors
 
@@ -110,7 +111,7 @@ def end_leases() -> None:
 
 
 def test_only_marks_of_judged_texts_reach_an_annotator():
-    world = make_world()
+    world = make_once("world of roles", make_world)
     campaign = open_blind(world)
     columns = poison_each()
     assert {
@@ -162,7 +163,7 @@ def test_only_marks_of_judged_texts_reach_an_annotator():
 
 
 def test_project_list_shows_only_their_names():
-    world = make_world()
+    world = make_once("world of roles", make_world)
     world.cast.project.meta = {"systems": "GPT against humans"}
     world.cast.project.save()
     for name, members in (("annotator", {"slug", "name", "role"}), ("viewer", None), ("researcher", None)):
@@ -217,7 +218,7 @@ def looks(window: Watched, campaign: Campaign, public: str) -> list[Any]:
 def test_unit_without_a_slot_looks_the_same_when_leases_expire():
     """A unit with a free slot, one whose slot another person has, a control and a repeat: the same responses
     throughout, although only the second one is stored as extra."""
-    world = make_world()
+    world = make_once("world of roles", make_world)
     campaign = open_blind(world)
     Campaign.objects.filter(pk=campaign.pk).update(
         options={**campaign.options, "practice": [], "repeat_share": 1.0}  # otherwise a repeat may not come in time
@@ -252,7 +253,7 @@ def test_unit_without_a_slot_looks_the_same_when_leases_expire():
 
 
 def test_practice_waits_and_ends_like_the_rest():
-    world = make_world()
+    world = make_once("world of roles", make_world)
     campaign = open_blind(world)
     anna = Watched(world.cast.annotator)
     first = anna.ask("post", f"/api/v1/campaigns/{campaign.pk}/next/").json()

@@ -87,23 +87,41 @@ class Web:
         return time.monotonic() - begin
 
 
-@contextmanager
-def running(folder: Path, database: Path, worker: str = "") -> Iterator[Web]:
+@dataclass(frozen=True)
+class Installed:
+    """A data folder with the cast and the static files, to be copied, and the tokens of the cast."""
+
+    folder: Path
+    tokens: dict[str, str]
+
+
+def make_environment(folder: Path, **more: str) -> dict[str, str]:
+    return {
+        **os.environ, **more, "EVALAPP_DATA": str(folder), "DJANGO_SETTINGS_MODULE": "evalapp.settings.base",
+        "TMPDIR": str(folder / "tmp"), "DATABASE_URL": "", "SECRET_KEY": "", "MIN_FREE_MB": "0",
+        "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path, collected_static: Path) -> Installed:
+    folder = tmp_path_factory.mktemp("installed") / "data"
     (folder / "tmp").mkdir(parents=True)
-    shutil.copy(database, folder / "evalapp.sqlite3")
+    shutil.copy(migrated_file, folder / "evalapp.sqlite3")
+    shutil.copytree(collected_static, folder / "static")
+    shell = [sys.executable, str(ROOT / "manage.py"), "shell", "-v0", "-c", CAST]
+    made = subprocess.run(shell, env=make_environment(folder), check=True, cwd=ROOT, capture_output=True)
+    return Installed(folder, eval(made.stdout.decode().partition("TOKENS ")[2]))
+
+
+@contextmanager
+def running(folder: Path, installed: Installed, worker: str = "") -> Iterator[Web]:
+    shutil.copytree(installed.folder, folder)
     listener = ports.bind("127.0.0.1", 0)
     layout = stack.Layout(folder=folder, home=ROOT, listener=listener, redis_url="redis://127.0.0.1:9/0")
     service = next(service for service in stack.services(layout) if service.name == "web")
     command = [worker if worker and part.endswith(".Worker") else part for part in service.command]
-    env = {
-        **os.environ, **stack.environment(layout, {}), "DJANGO_SETTINGS_MODULE": "evalapp.settings.base",
-        "TMPDIR": str(folder / "tmp"), "DATABASE_URL": "", "SECRET_KEY": "", "MIN_FREE_MB": "0",
-        "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT),
-    }  # fmt: skip
-    manage = [sys.executable, str(ROOT / "manage.py")]
-    subprocess.run([*manage, "collectstatic", "--noinput", "-v0"], env=env, check=True, cwd=ROOT)
-    made = subprocess.run([*manage, "shell", "-v0", "-c", CAST], env=env, check=True, cwd=ROOT, capture_output=True)
-    tokens = eval(made.stdout.decode().partition("TOKENS ")[2])
+    env = make_environment(folder, **stack.environment(layout, {}))
     with (folder / "web.log").open("wb") as log:
         process = subprocess.Popen(
             command, env=env, cwd=ROOT, pass_fds=service.pass_fds, stdout=log, stderr=log, start_new_session=True
@@ -112,7 +130,7 @@ def running(folder: Path, database: Path, worker: str = "") -> Iterator[Web]:
     try:
         ready = wait_until(lambda: stack.web_answers(f"http://127.0.0.1:{port}/health/live"), 60)
         assert ready, (folder / "web.log").read_text()
-        yield Web(port, folder / "tmp", tokens)
+        yield Web(port, folder / "tmp", installed.tokens)
         assert process.poll() is None
         log = (folder / "web.log").read_text()
         assert "Traceback" not in log, log[:3000]
@@ -123,14 +141,14 @@ def running(folder: Path, database: Path, worker: str = "") -> Iterator[Web]:
 
 
 @pytest.fixture(scope="module")
-def web(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path) -> Iterator[Web]:
-    with running(tmp_path_factory.mktemp("slow") / "data", migrated_file) as found:
+def web(tmp_path_factory: pytest.TempPathFactory, installed: Installed) -> Iterator[Web]:
+    with running(tmp_path_factory.mktemp("slow") / "data", installed) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
-def hasty(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path) -> Iterator[Web]:
-    with running(tmp_path_factory.mktemp("hasty") / "data", migrated_file, "tests.security.hasty.Worker") as found:
+def hasty(tmp_path_factory: pytest.TempPathFactory, installed: Installed) -> Iterator[Web]:
+    with running(tmp_path_factory.mktemp("hasty") / "data", installed, "tests.security.hasty.Worker") as found:
         yield found
 
 

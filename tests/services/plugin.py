@@ -368,6 +368,21 @@ def migrated_file(_common_folder: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def collected_static(_common_folder: Path) -> Path:
+    """The folder of static files as `collectstatic` leaves it for production, to be copied into a data folder."""
+    data = _common_folder / "collected"
+    with _exclusive_lock(_common_folder):
+        if not data.exists():
+            draft = data.with_suffix(".new")
+            env = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings.base", "EVALAPP_DATA": str(draft)}
+            command = [sys.executable, "manage.py", "collectstatic", "--no-input", "-v0"]
+            done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            draft.rename(data)
+    return data / "static"
+
+
+@pytest.fixture(scope="session")
 def _migrated_database(_common_folder: Path) -> Iterator[str]:
     """The name of a database with all tables, to be copied by all processes of the run; the last one drops it."""
     name = f"t_migrated_{hashlib.sha256(str(_common_folder).encode()).hexdigest()[:16]}"

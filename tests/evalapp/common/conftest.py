@@ -80,8 +80,9 @@ class Installation:
     def start_worker(self, name: str = "one") -> subprocess.Popen:
         command = [
             sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include",
-            "tests.evalapp.common.run_jobs", "--pool", "prefork", "--concurrency", "1", "--queues", "cpu",
-            "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
+            "tests.evalapp.common.run_jobs,tests.evalapp.common.quick_pool", "--pool", "prefork", "--concurrency", "1",
+            "--queues", "cpu", "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel",
+            "WARNING",
         ]  # fmt: skip
         return self.spawn(name, command)
 
