@@ -68,10 +68,18 @@ def cast(db):
 @pytest.fixture
 def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     """Intervals from twenty resamples instead of a thousand, for tests of values and of the way to a table."""
-    use_few_draws(monkeypatch)
+    _use_few_draws(monkeypatch)
 
 
-def use_few_draws(patch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def few_draws_in_module() -> Iterator[None]:
+    """`few_draws` for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        _use_few_draws(patch)
+        yield
+
+
+def _use_few_draws(patch: pytest.MonkeyPatch) -> None:
     from scoring.boards.systems.rankings import read_draws
 
     def draws(settings: Mapping[str, Any]) -> dict[str, Any]:

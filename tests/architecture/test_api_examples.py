@@ -49,7 +49,7 @@ def operations() -> dict[str, tuple[str, str, dict[str, Any]]]:
 
 
 @pytest.fixture(scope="module")
-def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
+def world(django_db_setup: Any, django_db_blocker: Any, few_draws_in_module: None) -> Iterator[World]:
     with django_db_blocker.unblock(), transaction.atomic():
         made = make_world()
         for role in set(ROLES) - {"anonymous"}:

@@ -21,7 +21,6 @@ from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.services import create_token
 from tests.architecture.routes import API, PAGES, Rule
 from tests.architecture.world import Side, World, make_world
-from tests.conftest import use_few_draws
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("walk")]
 
@@ -67,10 +66,9 @@ def test_every_api_method_has_a_line():
 
 
 @pytest.fixture(scope="module")
-def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
+def world(django_db_setup: Any, django_db_blocker: Any, few_draws_in_module: None) -> Iterator[World]:
     """Created once; the effects of a request are rolled back."""
-    with django_db_blocker.unblock(), transaction.atomic(), pytest.MonkeyPatch.context() as patch:
-        use_few_draws(patch)
+    with django_db_blocker.unblock(), transaction.atomic():
         made = make_world()
         for role in set(ROLES) - {"anonymous"}:
             client = Client()

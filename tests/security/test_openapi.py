@@ -25,7 +25,6 @@ from schemathesis.transport.wsgi import WSGITransport
 from evalapp.accounts import limits
 from evalapp.accounts.services import create_token
 from tests.architecture.world import World, make_world
-from tests.conftest import use_few_draws
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.promise("api-fuzz")]
 EXAMPLES = int(os.environ.get("FUZZ", "1"))
@@ -95,9 +94,8 @@ class Findings:
 
 
 @pytest.fixture(scope="module")
-def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
-    with django_db_blocker.unblock(), transaction.atomic(), pytest.MonkeyPatch.context() as patch:
-        use_few_draws(patch)
+def world(django_db_setup: Any, django_db_blocker: Any, few_draws_in_module: None) -> Iterator[World]:
+    with django_db_blocker.unblock(), transaction.atomic():
         yield make_world()
         transaction.set_rollback(True)
 

@@ -30,7 +30,7 @@ MARK = "only-foreign"
 
 
 @pytest.fixture(scope="module")
-def world(django_db_setup: Any, django_db_blocker: Any) -> Iterator[World]:
+def world(django_db_setup: Any, django_db_blocker: Any, few_draws_in_module: None) -> Iterator[World]:
     with django_db_blocker.unblock(), transaction.atomic():
         made = make_world()
         _mark(made)
