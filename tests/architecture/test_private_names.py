@@ -6,6 +6,7 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,13 +47,15 @@ def parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@cache
+def list_private_names() -> set[str]:
+    paths = [path for package in PRODUCT for path in (ROOT / package).rglob("*.py")]
+    return {name for path in paths for name in list_definitions(parse(path)) if is_private(name)}
+
+
 def count_private_uses(tests: Path) -> Counter[str]:
     """Uses of private names of the product, by test file."""
-    defined = {
-        name for room in PRODUCT for path in (ROOT / room).rglob("*.py") for name in list_definitions(parse(path))
-    }
-    uses = Counter[str]()
-    private = {name for name in defined if is_private(name)}
+    uses, private = Counter[str](), list_private_names()
     for path in tests.rglob("*.py"):
         if private.isdisjoint(re.findall(r"\b_\w+", path.read_text(encoding="utf-8"))):
             continue

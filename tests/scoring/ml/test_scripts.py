@@ -3,6 +3,7 @@ undefined with a reason. Before version 0.2, metrics gave 0 to non-ASCII texts, 
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 from evalapp.words import split_words
 from scoring.ml import Record, fit, load, read_dataset
+from scoring.ml.base import Evaluator
 from scoring.ml.encoders.unknown import Coverage, UnknownTokens
 from scoring.ml.registry import catalogue
 from tests.scoring.ml.baselines.test_bleurt import save_regression
@@ -44,12 +46,18 @@ REFERENCED = [
 TRAINED = [entry.name for entry in catalogue() if entry.learns]
 
 
+@cache
+def load_once(name: str, language: str) -> Evaluator:
+    """Loading an encoder takes longer than scoring a few texts with it."""
+    return load(name, **({"lang": language} if language else {}))
+
+
 @pytest.mark.parametrize("language", TEXTS)
 @pytest.mark.parametrize("is_told", [True, False], ids=["lang", "default"])
 @pytest.mark.parametrize("entry", REFERENCED, ids=lambda entry: entry.name)
 def test_equal_texts_reach_the_maximum_and_different_ones_do_not(entry, is_told, language):
     names = {option.name for option in entry.options}
-    evaluator = load(entry.name, **({"lang": language} if is_told and "lang" in names else {}))
+    evaluator = load_once(entry.name, language if is_told and "lang" in names else "")
     one, two = TEXTS[language]
     found = evaluator.evaluate([Record(one, (one,)), Record(two, (one,)), Record(two, (two,)), Record(one, (two,))])
     for place in (0, 2):
