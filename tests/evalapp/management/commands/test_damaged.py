@@ -22,6 +22,7 @@ import json, os, runpy, sys, tempfile
 import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 django.setup()
+import evalapp.urls
 results = []
 for arguments in json.loads(sys.argv[1]):
     with tempfile.TemporaryFile() as output:
