@@ -39,7 +39,11 @@ ANSWER = {"submission": UUID, "answer.quality": "3"}
 PAGES: dict[str, list[Rule]] = {
     # ---- the ground
     "home": [R("open")],
+    "docs": [R("open")],
     "docs-errors": [R("open")],
+    "docs-image": [R("open", name="results/figures/power-power.svg")],
+    "docs-page": [R("open", name="how-to/annotate")],
+    "docs-search": [R("open", query="q=agreement")],
     "health-live": [R("open")],
     "health-ready": [R("open")],
     "metrics": [R("open")],  # on this machine; tests/evalapp/common/test_health.py covers other clients

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from evalapp.common.documentation import find_help
 from evalapp.common.navigation import list_places
 from evalapp.common.script_messages import load_script_messages
 from evalapp.side_figures import failure_sentence
@@ -162,3 +163,10 @@ def script_catalogue() -> SafeString | str:
     """Return the translations for scripts as a JSON element; empty if the language has none."""
     messages = load_script_messages()
     return json_script(messages, "catalogue") if messages else ""
+
+
+@register.simple_tag(takes_context=True)
+def help_url(context: template.Context) -> str:
+    """Return the address of the section of the documentation that explains this page."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    return find_help(match.view_name if match else "")
