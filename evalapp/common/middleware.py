@@ -8,6 +8,7 @@ from django.shortcuts import render
 from evalapp.side_figures import collect_failures
 
 from .errors import BadInput, EvalappError
+from .navigation import find_addressed_project
 from .outages import unstorable
 from .pages import came_from, strip_query
 from .problems import wait_headers
@@ -67,7 +68,12 @@ class ErrorPages:
         part = getattr(request, "htmx", False) and not request.htmx.boosted
         template = "errors/_domain.html" if part else "errors/domain.html"
         plain = strip_query(request) if isinstance(error, BadInput) else ""
-        context = {"error": error, "back": came_from(request), "plain": plain}
+        context = {
+            "error": error,
+            "back": came_from(request),
+            "plain": plain,
+            "project": None if part else find_addressed_project(request),
+        }
         response = render(request, template, context, status=error.status)
         for name, value in wait_headers(error).items():
             response.headers[name] = value

@@ -231,8 +231,7 @@ if (window.htmx) {
 }
 
 // On narrow screens the project navigation scrolls sideways: show the current entry.
-const here = document.querySelector(".site-nav [aria-current]");
-if (here) {
+for (const here of document.querySelectorAll(".site-nav [aria-current]")) {
   const row = here.closest(".site-nav");
   row.scrollLeft = here.offsetLeft - (row.clientWidth - here.offsetWidth) / 2;
 }

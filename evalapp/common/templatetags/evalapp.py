@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from evalapp.common.documentation import find_help
-from evalapp.common.navigation import list_places
+from evalapp.common.navigation import Group, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.side_figures import failure_sentence
 
@@ -153,9 +153,9 @@ def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
 
 
 @register.simple_tag(takes_context=True)
-def project_nav(context: template.Context) -> list[dict[str, Any]]:
-    """Return the navigation entries of `project` that the user may open."""
-    return list_places(context.get("request"), context["project"])
+def project_nav(context: template.Context) -> list[Group]:
+    """Return the groups of the navigation of `project` with the entries that the user may open."""
+    return list_groups(context.get("request"), context["project"])
 
 
 @register.simple_tag

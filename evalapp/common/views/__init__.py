@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from django.utils.translation import gettext as _
 
 from evalapp.common.errors import NotAllowed, NotThere, TooLarge
+from evalapp.common.navigation import find_addressed_project
 from evalapp.common.outages import explain
 from evalapp.common.problems import CONTENT_TYPE, RETRY_SECONDS, explain_origin, from_domain, problem
 
@@ -23,7 +24,8 @@ def _answer(request: HttpRequest, code: str, title: Any, status: int, detail: st
     if request.path.startswith("/api/"):
         body = json.dumps(problem(code, title, status, detail))
         return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
-    return render(request, "errors/page.html", {"title": title, "detail": detail, "status": status}, status=status)
+    context = {"title": title, "detail": detail, "status": status, "project": find_addressed_project(request)}
+    return render(request, "errors/page.html", context, status=status)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

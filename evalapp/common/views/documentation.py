@@ -1,7 +1,5 @@
 """Public pages of documentation."""
 
-from __future__ import annotations
-
 from django.contrib.auth.decorators import login_not_required
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.utils.translation import gettext as _

@@ -1,0 +1,69 @@
+"""Navigation of a project: groups by role, the current entry, and error pages that keep it."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client, RequestFactory
+from django.urls import reverse
+
+from evalapp.accounts.models import Project
+from evalapp.common.navigation import GROUPS, list_groups
+
+
+def list_for(user, project, name="project", *parts):
+    request = RequestFactory().get(reverse(name, args=[project.slug, *parts]))
+    request.user = user
+    return list_groups(request, Project.objects.get(pk=project.pk))  # a project keeps the role of its first reader
+
+
+def find_current(groups):
+    return [(group.label, place.label) for group in groups for place in group.places if place.is_current]
+
+
+def test_every_place_exists(cast):
+    shown = [place.url for group in list_for(cast.owner, cast.project) for place in group.places]
+    assert shown == [reverse(place.name, args=[cast.project.slug]) for _label, listed in GROUPS for place in listed]
+
+
+def test_groups_follow_the_role(cast):
+    def labels(user):
+        return {str(place.label) for group in list_for(user, cast.project) for place in group.places}
+
+    assert labels(cast.annotator) == {"Overview"}
+    assert labels(cast.viewer) < labels(cast.researcher) < labels(cast.owner)
+    assert labels(cast.researcher) - labels(cast.viewer) == {"Uploads"}
+    assert labels(cast.owner) - labels(cast.researcher) == {"Settings"}
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("project", ("Overview", "Overview")),
+        ("annotation:item-list", ("Data", "Items")),
+        ("annotation:system-list", ("Data", "Systems and their kinds")),
+        ("annotation:campaign-new", ("Collect", "Campaigns")),
+        ("annotation:writing-new", ("Collect", "Campaigns")),
+        ("scoring:evaluator-upload", ("Metrics", "Evaluators")),
+        ("scoring:robustness", ("Metrics", "Robustness")),
+        ("scoring:systems", ("Results", "Systems")),
+        ("scoring:steps", ("Results", "Checkpoints")),
+        ("scoring:agreement-power", ("Results", "Agreement")),
+    ],
+)
+def test_the_longest_address_is_the_current_entry(cast, name, expected):
+    assert find_current(list_for(cast.researcher, cast.project, name)) == [expected]
+
+
+def test_error_pages_keep_the_navigation_of_members_only(cast):
+    client = Client()
+    address = reverse("annotation:item-show", args=[cast.project.slug, 10**9])
+    items = f'href="{reverse("annotation:item-list", args=[cast.project.slug])}"'
+    client.force_login(cast.researcher)
+    page = client.get(address)
+    assert page.status_code == 404
+    assert items in page.content.decode()
+    client.force_login(cast.stranger)
+    page = client.get(address)
+    assert page.status_code == 404
+    assert items not in page.content.decode()
+    assert cast.project.name not in page.content.decode()
