@@ -19,6 +19,7 @@ class AnnotationConfig(AppConfig):
         common_hooks.BACKUP_FILES.register("annotation.selectors.backup_files:list_backup_files")
         common_hooks.OWN_DATA.register("annotation.services.own_data:own_parts")
         common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")
+        common_hooks.SEARCHES.register("annotation.selectors.project_search:find_matches")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_count("Items", 10, data.count_items)
         overview.register_count("Outputs", 11, data.count_outputs)

@@ -12,6 +12,7 @@ class RetrievalConfig(AppConfig):
 
         common_hooks.PROJECT_CLEANERS.register("retrieval.services.corpora:clear_project")
         common_hooks.BACKUP_FILES.register("retrieval.selectors.backup_files:list_backup_files")
+        common_hooks.SEARCHES.register("retrieval.selectors.corpora:find_matches")
         common_hooks.AFTER_RESTORE.register("retrieval.pipelines.restored:build_indexes")
         common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:check_server")
         common_hooks.DOCTOR_CHECKS.register("retrieval.services.doctoring:checks")

@@ -15,6 +15,7 @@ class ScoringConfig(AppConfig):
         common_hooks.PROJECT_CLEANERS.register("scoring.services.training:remove_artefacts")
         common_hooks.BACKUP_FILES.register("scoring.selectors.backup_files:list_backup_files")
         common_hooks.PROJECT_CLEANERS.register("scoring.services.columns:remove_columns")
+        common_hooks.SEARCHES.register("scoring.selectors.project_search:find_matches")
         hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"

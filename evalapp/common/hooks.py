@@ -70,6 +70,18 @@ class OwnData:
     rows: list[dict[str, Any]] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Match:
+    """A result of the search in a project: its kind, name and address, and a line of detail."""
+
+    kind: Any
+    title: str
+    url: str
+    detail: Any = ""
+
+
+#: `(*, project, query, limit) -> Iterable[Match]`: objects that contain the text, at most `limit` of a kind.
+SEARCHES = Hook()
 #: `() -> list[Check]`: lines for `manage.py doctor`, asked only while the database responds.
 DOCTOR_CHECKS = Hook()
 #: `(*, project)`: remove a project's files before its rows are deleted; may be called twice.

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import documentation, health, home, runs
+from .views import documentation, health, home, runs, search
 
 urlpatterns = [
     path("", home.home, name="home"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("projects/<slug:slug>/runs/<int:pk>/", runs.run_show, name="run"),
     path("projects/<slug:slug>/runs/<int:pk>/cancel/", runs.run_cancel, name="run-cancel"),
     path("projects/<slug:slug>/runs/<int:pk>/retry/", runs.run_retry, name="run-retry"),
+    path("projects/<slug:slug>/search/", search.search, name="project-search"),
     path("docs/", documentation.show, name="docs"),
     path("docs/errors", documentation.errors, name="docs-errors"),
     path("docs/search/", documentation.search, name="docs-search"),

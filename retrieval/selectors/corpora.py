@@ -1,13 +1,16 @@
 """Reads corpora: those that a project can use, one by its name, its condition, and choices for forms."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 
 from annotation.models import WritingCampaign
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
+from evalapp.common.hooks import Match
 from evalapp.translation import gettext as _
 
 from ..models import Corpus, CorpusPart
@@ -82,3 +85,9 @@ def count_open_writing(corpus: Corpus) -> int:
 
 def list_parts(corpus: Corpus) -> QuerySet[CorpusPart]:
     return corpus.parts.select_related("created_by", "project").order_by("-pk")
+
+
+def find_matches(*, project: Project, query: str, limit: int) -> Iterator[Match]:
+    """Find corpora by name, for the search in a project."""
+    for corpus in list_corpora(project).filter(name__icontains=query)[:limit]:
+        yield Match(_("Corpora"), corpus.name, reverse("retrieval:corpus", args=[project.slug, corpus.name]))

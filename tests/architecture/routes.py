@@ -48,6 +48,7 @@ PAGES: dict[str, list[Rule]] = {
     "health-ready": [R("open")],
     "metrics": [R("open")],  # on this machine; tests/evalapp/common/test_health.py covers other clients
     "project": [R("member")],
+    "project-search": [R("read", query="q=a")],
     "run-list": [R("read")],
     "run": [R("read", pk="run")],
     "run-cancel": [R("write", "post", pk="run")],
