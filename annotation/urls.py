@@ -69,6 +69,7 @@ project_patterns = [
     ),
     path("writing/<int:pk>/attempts/", writing_lists.attempt_list, name="writing-attempts"),
     path("uploads/", uploads.upload_list, name="upload-list"),
+    path("uploads/samples/<str:name>", uploads.upload_sample, name="upload-sample"),
     path("uploads/<int:pk>/", uploads.upload_show, name="upload-show"),
     path("uploads/<int:pk>/store/", uploads.upload_store, name="upload-store"),
     path("uploads/<int:pk>/undo/", uploads.upload_undo, name="upload-undo"),

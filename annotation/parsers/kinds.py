@@ -43,15 +43,15 @@ class Kind:
     check: Callable[[Row, Bad], tuple[Any, ...] | None]
 
 
-_SYSTEM = frozenset({"id", "kind", "meta"})
-_ITEM = frozenset({"id", "context", "source", "references", "group", "meta"})
-_OUTPUT = frozenset({"item", "system", "text", "step", "meta"})
-_DIALOGUE = frozenset({"id", "turns", "system", "speakers", "meta"})
-_RATING = frozenset({"item", "system", "dialogue", "rater", "aspect", "value", "step", "simulated", "meta"})
-_COMPARISON = frozenset(
+SYSTEM_FIELDS = frozenset({"id", "kind", "meta"})
+ITEM_FIELDS = frozenset({"id", "context", "source", "references", "group", "meta"})
+OUTPUT_FIELDS = frozenset({"item", "system", "text", "step", "meta"})
+DIALOGUE_FIELDS = frozenset({"id", "turns", "system", "speakers", "meta"})
+RATING_FIELDS = frozenset({"item", "system", "dialogue", "rater", "aspect", "value", "step", "simulated", "meta"})
+COMPARISON_FIELDS = frozenset(
     {"item", "system_a", "system_b", "rater", "aspect", "verdict", "step_a", "step_b", "simulated", "meta"}
 )
-_PAIR = frozenset({"query", "response", "meta"})
+PAIR_FIELDS = frozenset({"query", "response", "meta"})
 
 
 def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
@@ -59,7 +59,7 @@ def check_system(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     kind = row.get("kind") or "machine"
     if kind not in SYSTEM_KINDS:
         bad("kind", _("kind must be one of %(choices)s.", choices=", ".join(SYSTEM_KINDS)))
-    meta = read_meta(row, _SYSTEM, bad)
+    meta = read_meta(row, SYSTEM_FIELDS, bad)
     return None if key is None else (key, kind, meta)
 
 
@@ -72,7 +72,7 @@ def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         bad("source", _("source must be text or null."))
         source = None
     group = key if row.get("group") in (None, "") else read_key(row, "group", bad)
-    meta = read_meta(row, _ITEM, bad)
+    meta = read_meta(row, ITEM_FIELDS, bad)
     if key is None:
         return None
     return key, orjson.dumps(context).decode(), source, group, meta, orjson.dumps(references).decode(), len(references)
@@ -80,7 +80,7 @@ def check_item(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 def check_output(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     item, system = read_key(row, "item", bad), read_key(row, "system", bad)
-    text, step, meta = read_text(row, "text", bad), read_step(row, "step", bad), read_meta(row, _OUTPUT, bad)
+    text, step, meta = read_text(row, "text", bad), read_step(row, "step", bad), read_meta(row, OUTPUT_FIELDS, bad)
     return None if item is None or system is None else (item, system, step, text, meta)
 
 
@@ -102,7 +102,7 @@ def check_dialogue(row: Row, bad: Bad) -> tuple[Any, ...] | None:
                     turns=len(turns),
                 ),
             )
-    meta = read_meta(row, _DIALOGUE, bad)
+    meta = read_meta(row, DIALOGUE_FIELDS, bad)
     if key is None:
         return None
     encoded = None if speakers is None else orjson.dumps(speakers).decode()
@@ -124,7 +124,7 @@ def check_rating(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if value is None:
         bad("value", _("value is missing. Leave out rows without a value."))
     number = 0.0 if value is None else read_number(value, "value", bad) or 0.0
-    step, simulated, meta = read_step(row, "step", bad), read_flag(row, bad), read_meta(row, _RATING, bad)
+    step, simulated, meta = read_step(row, "step", bad), read_flag(row, bad), read_meta(row, RATING_FIELDS, bad)
     if rater is None or aspect is None or (dialogue is None and (item is None or system is None)):
         return None
     return item, system, step, dialogue, rater, aspect, number, simulated, meta
@@ -149,14 +149,14 @@ def check_comparison(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     step_a, step_b = read_step(row, "step_a", bad), read_step(row, "step_b", bad)
     if a is not None and a == b and step_a == step_b:
         bad("system_b", _("An output is compared with itself. Name two systems, or two steps of a system."))
-    simulated, meta = read_flag(row, bad), read_meta(row, _COMPARISON, bad)
+    simulated, meta = read_flag(row, bad), read_meta(row, COMPARISON_FIELDS, bad)
     if None in (item, a, rater, aspect) or (b is None and reference is None):
         return None
     return item, a, step_a, b, step_b, reference, rater, aspect, verdict, simulated, meta
 
 
 def check_pair(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    return read_text(row, "query", bad), read_text(row, "response", bad), read_meta(row, _PAIR, bad)
+    return read_text(row, "query", bad), read_text(row, "response", bad), read_meta(row, PAIR_FIELDS, bad)
 
 
 # ---- what people wrote ------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
@@ -14,9 +14,10 @@ from annotation.parsers import KINDS
 from annotation.selectors.uploads import find_upload, list_uploads
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, store_checked
+from annotation.upload_guide import TABLES, find_sample
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
-from evalapp.common.errors import EvalappError
+from evalapp.common.errors import EvalappError, NotThere
 from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
@@ -86,9 +87,19 @@ def upload_list(request: HttpRequest, project: Project) -> HttpResponse:
         "project": project,
         "form": form,
         "page": uploads,
+        "tables": TABLES,
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "annotation/upload/list.html", context, status=422 if posted else 200)
+
+
+@project_page(GET="read")
+def upload_sample(request: HttpRequest, project: Project, name: str) -> FileResponse:
+    """A sample file of a table, which can be uploaded as it is."""
+    sample = find_sample(name)
+    if sample is None:
+        raise NotThere(_("There is no sample file “%(name)s”.") % {"name": name})
+    return FileResponse(sample.open("rb"), as_attachment=True, content_type="text/csv; charset=utf-8")
 
 
 @require_safe

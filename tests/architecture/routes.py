@@ -83,6 +83,7 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:system-list": [R("read")],
     "annotation:system-kind": [R("write", "post", pk="system")],
     "annotation:upload-list": [R("read"), R("write", "post")],
+    "annotation:upload-sample": [R("read", name="items.csv")],
     "annotation:upload-show": [R("read", pk="upload")],
     "annotation:upload-store": [R("write", "post", pk="upload")],
     "annotation:upload-undo": [R("write", "post", pk="upload")],
