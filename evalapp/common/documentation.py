@@ -207,7 +207,9 @@ def _writer() -> MarkdownIt:
 def _render_formula(source: str, options: MutableMapping[str, bool]) -> str:
     from latex2mathml.converter import convert
 
-    return convert(source, display="block" if options["display_mode"] else "inline")
+    formula = convert(source, display="block" if options["display_mode"] else "inline")
+    # A wide formula scrolls, also by keyboard.
+    return f'<div class="wide" tabindex="0">{formula}</div>' if options["display_mode"] else formula
 
 
 @lru_cache(maxsize=256)

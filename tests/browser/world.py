@@ -69,7 +69,7 @@ ROUTES_WITHOUT_PAGE = {
     "annotation:write-back", "annotation:write-draft", "annotation:write-drop", "annotation:write-done",
     "annotation:writing-restore", "annotation:writing-flag-resolve",
     "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
-    "annotation:system-kind", "annotation:export-file",
+    "annotation:system-kind", "annotation:export-file", "annotation:upload-sample", "docs-image",
     "scoring:agreement-file", "scoring:rater-filter-move",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
@@ -185,7 +185,13 @@ def _add_people(world: World, invitation: str) -> None:
     cast, slug = world.cast, world.cast.project.slug
     for user in (None, cast.researcher, cast.annotator, cast.viewer):
         world.add(user, "home")
-    world.add(None, "docs-errors")
+    for name in ("docs", "docs-errors", "docs-search"):
+        world.add(None, name)
+    world.add(None, "docs-search", query="?q=agreement")
+    for name in ("how-to/annotate", "explanation/statistics/agreement", "results/rankings", "decisions/watchdog"):
+        world.add(None, "docs-page", name)
+    for query in ("", "?q=a"):
+        world.add(cast.researcher, "project-search", slug, query=query)
     for name in ("login", "password-reset", "password-reset-sent"):
         world.add(None, f"accounts:{name}")
     world.add(None, "accounts:invitation", invitation)
