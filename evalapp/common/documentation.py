@@ -222,7 +222,8 @@ def render_document(name: str) -> SafeString:
     for token in tokens:
         if token.children:
             token.children = list(_follow_links(token.children, posixpath.dirname(document.file)))
-    return mark_safe(writer.renderer.render(tokens, writer.options, {}))
+    html = writer.renderer.render(tokens, writer.options, {})
+    return mark_safe(html.replace("<pre>", '<pre tabindex="0">'))
 
 
 def _follow_links(tokens: Sequence[Token], folder: str) -> Iterator[Token]:
