@@ -25,6 +25,7 @@ from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_project, create_token
+from evalapp.common import run_commands
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.boards import recompute
@@ -180,8 +181,7 @@ def make_constant(project: Project) -> None:
 @pytest.fixture
 def here(weekend: None, tmp_path: Path, monkeypatch: Any, django_db_blocker: Any) -> Iterator[Path]:
     """A fresh folder; rows that a page stores are rolled back. A run is executed as soon as it is followed."""
-    for module in ("evalapp.common.run_commands", "retrieval.management.commands.corpus"):
-        monkeypatch.setattr(f"{module}.follow_run", lambda run, say: execute_run(run.pk) or run)
+    monkeypatch.setattr(run_commands, "follow_run", lambda run, say: execute_run(run.pk) or run)
     monkeypatch.chdir(tmp_path)
     with django_db_blocker.unblock(), transaction.atomic():
         yield tmp_path
