@@ -141,9 +141,9 @@ def _check_options(project: Project, options: ReferenceSelection) -> dict[str, A
         text = _("Withheld candidates are the item's further references: start with a single reference.")
         faults.append(Fault(text, field="start"))
     if options.turns is not None and origin.kind != CORPUS:
-        faults.append(Fault(_("turns is only for candidates from a corpus."), field="turns"))
+        faults.append(Fault(_("Only candidates from a corpus have turns."), field="turns"))
     if options.systems and origin.kind != OUTPUTS:
-        faults.append(Fault(_("systems is only for candidates from outputs."), field="systems"))
+        faults.append(Fault(_("Only candidates from outputs have systems."), field="systems"))
     items = Item.objects.filter(project=project)
     if unknown := _list_unknown(items, "key", options.items):
         text = _("Unknown items in %(project)s: %(names)s.") % {"project": project.slug, "names": unknown}
