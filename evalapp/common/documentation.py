@@ -41,10 +41,11 @@ GROUPS = {
 #: Documents outside `docs`, by their address below `/docs/`.
 OUTSIDE = {"benchmarks": "benchmarks/README.md", "changelog": "CHANGELOG.md", "security": "SECURITY.md"}
 IMAGES = {".svg": "image/svg+xml", ".png": "image/png"}
-_COMMENT = re.compile(r"<!--(.*?)-->\s*", re.S)
-_HEADING = re.compile(r"(#{1,6}) +(.+?)(?: +#+)?$")
+_COMMENT = re.compile(r"<!--([^<>]*)-->\s*")
+_HEADING = re.compile(r"(#{1,6}) (.+)")
+_TARGET = re.compile(r"\]\([^()\[\]]*\)")
 #: Parts of Markdown that do not help to read an excerpt: targets of links, formulas, rules of tables, marks.
-_MARKS = re.compile(r"\]\([^)]*\)|\$\$?[^$]+\$\$?|^\s*[-:| ]+$|[!\[\]*`|]", re.M)
+_MARKS = re.compile(rf"{_TARGET.pattern}|\$\$?[^$]+\$\$?|^ *[-:|][-:| ]*$|[!\[\]*`|]", re.M)
 
 
 class Section(NamedTuple):
@@ -121,7 +122,7 @@ def split_sections(source: str) -> tuple[tuple[Section, ...], dict[str, str]]:
         fenced ^= line.startswith("```")
         if not fenced and (heading := _HEADING.match(line)):
             close()
-            title = re.sub(r"\]\([^)]*\)|[\[`]", "", heading[2])
+            title = re.sub(r"[\[`]", "", _TARGET.sub("", heading[2]))
             anchor = make_anchor(title)
             number = used[anchor]
             used[anchor] += 1

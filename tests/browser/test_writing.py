@@ -104,7 +104,10 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, open_writing: Any
     page.wait_for_selector("#score[data-state=known]")
     assert "not more reliable" in page.inner_text("#score")
     page.keyboard.press("Control+Enter")
+    # The refusal returns the focus to the editor, where “e” would be a letter.
+    page.wait_for_selector("#text:focus")
     page.wait_for_selector("text=2 attempts left")
+    page.keyboard.press("Escape")
     page.keyboard.press("e")
     page.keyboard.type(" It is good.")
     page.wait_for_selector("#score >> text=With this text 0.375, +0.125")

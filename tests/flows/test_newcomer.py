@@ -83,7 +83,7 @@ def _first_owner() -> Visitor:
 
 def _upload_a_faulty_row(researcher: Visitor) -> None:
     before = Output.objects.count()
-    researcher.follow("Uploads").sees("All rows are checked before any are stored.")
+    researcher.visit("Data", "Uploads").sees("All rows are checked before any are stored.")
     researcher.send("Upload", status=422).sees("This field is required.")
     good = {"item": "dlg-01a", "system": "newcomer", "text": "Sounds good to me."}
     researcher.send(
@@ -99,7 +99,7 @@ def _upload_a_faulty_row(researcher: Visitor) -> None:
 
 def _upload_and_undo(researcher: Visitor) -> None:
     before = Output.objects.count()
-    researcher.follow("Uploads")
+    researcher.visit("Data", "Uploads")
     rows = [{"item": f"dlg-0{k}a", "system": "newcomer", "text": f"Sounds good, number {k}."} for k in (1, 2, 3)]
     researcher.send("Upload", files={"files": make_file(*rows)})
     run_worker()
@@ -107,12 +107,12 @@ def _upload_and_undo(researcher: Visitor) -> None:
     assert Output.objects.count() == before + 3
     researcher.follow("View items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
     researcher.sees("newcomer", "Sounds good, number 2.")
-    researcher.follow("Uploads").follow("outputs.jsonl").send("Undo upload").sees("The upload is undone")
+    researcher.visit("Data", "Uploads").follow("outputs.jsonl").send("Undo upload").sees("The upload is undone")
     assert Output.objects.count() == before
 
 
 def _plan_a_campaign(researcher: Visitor) -> int:
-    researcher.follow("Campaigns").follow("New campaign")
+    researcher.visit("Collect", "Campaigns").follow("New campaign")
     plan = {
         "name": "First impressions",
         "items_choice": "search",
@@ -189,15 +189,15 @@ def _check_progress(researcher: Visitor, owner: Visitor, number: int) -> None:
 
 
 def _score(researcher: Visitor) -> None:
-    researcher.follow("Evaluators").sees("token-f1", "length")
+    researcher.visit("Metrics", "Evaluators").sees("token-f1", "length")
     researcher.go("/projects/demo/evaluators/apply/rouge-l/").send("Apply").sees("Score with rouge-l", "Waiting")
     run_worker()
     researcher.go(researcher.path).sees("Done", "1,152")
-    researcher.follow("Evaluators").follow("rouge-l").sees("Scores by system", "rouge-l|")
+    researcher.visit("Metrics", "Evaluators").follow("rouge-l").sees("Scores by system", "rouge-l|")
 
 
 def _rank(researcher: Visitor) -> None:
-    researcher.follow("Systems").sees("95 %", "simulated")
+    researcher.visit("Results", "Systems").sees("95 %", "simulated")
     # Rank, lines joining systems that do not differ significantly, system, step, value and, in a narrow window, its
     # interval.
     ranked = {row[2]: float(row[4].split()[0]) for row in researcher.table()}
@@ -209,7 +209,7 @@ def _rank(researcher: Visitor) -> None:
     assert json.loads(researcher.download("JSON"))["rows"][0]["system"] == "written"
     assert b"<svg" in researcher.download("SVG")
 
-    researcher.follow("Evaluation")
+    researcher.visit("Results", "Metrics vs. humans")
     run_worker()
     researcher.go(researcher.path).sees("rouge-l", "token-f1", "length", "random")
     table = json.loads(researcher.download("JSON"))
@@ -222,7 +222,7 @@ def _rank(researcher: Visitor) -> None:
 
 
 def _export(researcher: Visitor) -> None:
-    researcher.follow("Exports").send("Export", {"format": "jsonl"})
+    researcher.follow("Export").send("Export", {"format": "jsonl"})
     run_worker()
     archive = zipfile.ZipFile(io.BytesIO(researcher.go(researcher.path).download("Download")))
     names = {name.rpartition("/")[2] for name in archive.namelist()}

@@ -49,7 +49,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     make_outputs(cast.project, make_items(cast.project, 20), SYSTEMS)
     rita = Visitor()
     rita.go("/account/sign-in/").send("Sign in", {"username": "rita", "password": PASSWORD})
-    rita.go("/projects/alpha/").follow("Campaigns").follow("New campaign")
+    rita.go("/projects/alpha/").visit("Collect", "Campaigns").follow("New campaign")
     plan = {
         "name": "Which is better?", "kind": "pairwise", "aspects-0-name": "preference", "pairs": "30", "overlap": "3",
         "adaptive": "on", "adaptive_floor": "30",
@@ -64,7 +64,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
 
     rita.go(f"/projects/alpha/campaigns/{campaign.pk}/").follow("Quality")
     rita.sees("30 of 30 pairs of texts have been assigned", "Chose the first side in 100% of 30 decided comparisons.")
-    rita.follow("Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
+    rita.visit("Results", "Agreement").sees("Every aspect, with 95 % intervals", "Krippendorff's alpha (nominal)")
     rita.follow("Raters").sees("Takes 1.0 s a judgement; the middle rater takes 9.0 s.")
     values = {"raters": ["p-cem"], "name": "hasty", "reason": "One second each."}
     rita.send("Create filter", values).sees("Filter hasty created", "One second each.")
@@ -84,7 +84,7 @@ def test_from_a_plan_to_a_table_without_a_rater(cast):
     assert (agreed["rows"][0]["value"], agreed["n_filtered"]) == (1.0, 30)
     assert command("power", "alpha", "--effect", "0.6")["pilot"]["n"] == 90
 
-    rita.follow("Agreement").follow("Raters").send("Withdraw").sees("withdrawn")
+    rita.visit("Results", "Agreement").follow("Raters").send("Withdraw").sees("withdrawn")
     with pytest.raises(CommandError, match="was withdrawn"):
         command("systems", "alpha", "--filter", "hasty")
     assert Comparison.objects.count() == 90

@@ -49,6 +49,10 @@ class Visitor:
         assert hrefs, f"no link “{words}” on {self.path}; there are {[text for text, _ in links]}"
         return self.go(urljoin(self.path, hrefs[0]), status)
 
+    def visit(self, group: str, place: str) -> Visitor:
+        """Follow the navigation of a project to a place of one of its groups."""
+        return self.follow(group).follow(place)
+
     def download(self, words: str) -> bytes:
         before = self.path, self.tree
         self.follow(words)

@@ -229,7 +229,7 @@ def ask_pages(cast: Cast) -> None:
     assert shown.pop() is None
     assert once(row["texts"][0].removesuffix(" text") for row in shown) == KEYS
     checks = client.get(reverse("annotation:campaign-checks", args=["alpha", campaign.pk]) + "?q=said")
-    assert [item.key for item in checks.context["found"]] == KEYS
+    assert [item.key for item in checks.context["matches"]] == KEYS
     open_campaign(campaign=campaign, user=cast.researcher)
     address = reverse("annotation:campaign-units", args=["alpha", campaign.pk])
     units, page = [], client.get(address).context["page"]

@@ -144,4 +144,4 @@ def test_navigation_to_variants_without_steps(checkpoints, client):
     assert "Which variant each evaluator would choose" in read_page(client.get(page))
     assert client.get("/projects/alpha/systems/steps/").status_code == 200
     System.objects.update(meta={})
-    assert "systems/steps/" not in read_page(client.get(page))
+    assert "By training step" not in read_page(client.get(page))
