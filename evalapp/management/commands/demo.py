@@ -39,8 +39,8 @@ TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
 #: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("adem", {"aspect": "naturalness"}),
-    ("ream", {"aspect": "naturalness", "settings_given": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
-    ("shared-bert", {"folds": 2, "settings_given": [("epochs", "2"), ("max_references", "1")]}),
+    ("ream", {"aspect": "naturalness", "options": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
+    ("shared-bert", {"folds": 2, "options": [("epochs", "2"), ("max_references", "1")]}),
 )
 #: Seconds to wait for a worker of `up`.
 PATIENCE = 20.0

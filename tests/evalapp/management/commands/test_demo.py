@@ -132,11 +132,15 @@ def test_foreign_project_of_that_name_is_left_alone(cast, tmp_path, reset):
 
 def test_worker_gets_trainings_to_apply(monkeypatch):
     monkeypatch.setattr(demo.Command, "_wait_for_worker", lambda self: True)
-    (adem,) = (row for row in demo.TRAININGS if row[0] == "adem")
-    monkeypatch.setattr(demo, "TRAININGS", (adem,))
+    # The data of these tests are too few for ream.
+    monkeypatch.setattr("scoring.pipelines.train.check_training", lambda project, **params: {})
     first = run()
-    training = Run.objects.get(kind="train")
-    assert training.pk in first["runs"]
-    assert (training.state, training.params["evaluator"], training.params["apply"]) == ("queued", "adem", True)
-    assert training.params["folds"] == 5
+    trainings = {training.params["evaluator"]: training for training in Run.objects.filter(kind="train")}
+    assert set(trainings) == {name for name, _ in demo.TRAININGS}
+    assert {training.pk for training in trainings.values()} <= set(first["runs"])
+    assert {(training.state, training.params["apply"]) for training in trainings.values()} == {("queued", True)}
+    assert trainings["adem"].params["folds"] == 5
+    assert trainings["ream"].params["options"]["foreign"] == 5
+    assert trainings["shared-bert"].params["folds"] == 2
+    assert trainings["shared-bert"].params["options"]["epochs"] == 2
     assert run()["runs"] == []
