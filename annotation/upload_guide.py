@@ -26,6 +26,8 @@ class Table(NamedTuple):
         return f"{self.name}.csv"
 
 
+_ITEM = Column("item", _("id of the item"), True)
+_SYSTEM = Column("system", _("name of the system"), True)
 _META = Column("meta", _("a JSON object with anything else, for filters and analyses"))
 _STEP = Column("step", _("training step of the system, for checkpoints"))
 _SIMULATED = Column("simulated", _("true if a program made the judgement; it is marked wherever it appears"))
@@ -49,8 +51,8 @@ TABLES = (
         "outputs",
         _("what the systems wrote"),
         (
-            Column("item", _("id of the item"), True),
-            Column("system", _("name of the system"), True),
+            _ITEM,
+            _SYSTEM,
             Column("text", _("the output; may be empty"), True),
             _STEP,
             _META,
@@ -60,8 +62,8 @@ TABLES = (
         "ratings",
         _("ratings that you have already"),
         (
-            Column("item", _("id of the item"), True),
-            Column("system", _("name of the system"), True),
+            _ITEM,
+            _SYSTEM,
             Column("dialogue", _("id of a dialogue, instead of item and system, if the whole dialogue was rated")),
             _RATER,
             _ASPECT,
@@ -75,7 +77,7 @@ TABLES = (
         "comparisons",
         _("comparisons of two outputs that you have already"),
         (
-            Column("item", _("id of the item"), True),
+            _ITEM,
             Column("system_a", _("the first system"), True),
             Column("system_b", _("the second system, or a reference: {\"reference\": 0}"), True),
             _RATER,

@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from annotation.models import Campaign, System, WritingCampaign
 from evalapp.accounts.models import Project
 from evalapp.common.hooks import Match
+from evalapp.names import natural_key
 
 from .items import ItemFilter, find_items
 from .search import get_item_page
@@ -27,8 +28,8 @@ def find_matches(*, project: Project, query: str, limit: int) -> Iterator[Match]
             page = get_item_page(project, ItemFilter(q=query, scope=scope), size=limit)
             items |= {item.pk: item for item in page.rows}
     for item in list(items.values())[:limit]:
-        detail = item.context[-1] if item.context else item.source
-        yield Match(_("Items"), item.key, reverse("annotation:item-show", args=[project.slug, item.pk]), detail[:200])
+        detail = (item.context[-1] if item.context else item.source or "")[:200]
+        yield Match(_("Items"), item.key, reverse("annotation:item-show", args=[project.slug, item.pk]), detail)
     yield from _find_named(project, query, limit)
 
 
@@ -46,7 +47,7 @@ def _find_named(project: Project, query: str, limit: int) -> Iterator[Match]:
             (WritingCampaign, "writing", F("state")),
         )
     )
-    rows = sorted(systems.union(judging, writing, all=True), key=lambda row: (row[0] != "system", row[2]))
+    rows = sorted(systems.union(judging, writing, all=True), key=lambda row: (row[0] != "system", natural_key(row[2])))
     items = reverse("annotation:item-list", args=[project.slug])
     for name in [row[2] for row in rows if row[0] == "system"][:limit]:
         yield Match(_("Systems"), name, items + "?" + urlencode({"system": name}))

@@ -92,11 +92,10 @@ def find_addressed_project(request: HttpRequest) -> Project | None:
     """Return the project in the request's address, so that error pages keep its navigation; None if there is none that
     the user is a member of."""
     match = request.resolver_match
-    user = getattr(request, "user", None)
-    if match is None or user is None or not user.is_authenticated or not request.path.startswith("/projects/"):
+    if match is None or not hasattr(request, "user") or not request.path.startswith("/projects/"):
         return None
     try:
-        return get_project(user=user, slug=match.kwargs["slug"], need="member")
+        return get_project(user=request.user, slug=match.kwargs["slug"], need="member")
     except (KeyError, EvalappError, DatabaseError):
         return None
 

@@ -10,6 +10,7 @@ from annotation.models import WritingCampaign
 from annotation.services.campaigns import create_campaign
 from evalapp.common.errors import BadInput
 from evalapp.common.project_search import LIMIT, search_project
+from tests.cast import make_cast
 from tests.factories import make_items, make_outputs
 
 
@@ -50,6 +51,26 @@ def test_campaigns_of_both_kinds_are_found(cast):
     }
     assert set(titles) == {"Quick look", "Look again"}
     assert titles["Quick look"].endswith(f"/campaigns/{campaign.pk}/")
+
+
+def test_an_item_may_lack_context_and_source(cast):
+    item = make_items(cast.project, 1)[0]
+    item.context, item.source = [], None
+    item.save()
+    assert search(cast.project, item.key)["Items"] == [item.key]
+
+
+def test_systems_come_in_natural_order(cast):
+    make_outputs(cast.project, make_items(cast.project, 1), ("model-10", "model-9", "model-1"))
+    assert search(cast.project, "model")["Systems"] == ["model-1", "model-9", "model-10"]
+
+
+def test_postgres_finds_the_same(postgres_db):
+    cast = make_cast()
+    make_outputs(cast.project, make_items(cast.project, 2), ("needle-10", "needle-9"))
+    WritingCampaign.objects.create(project=cast.project, name="Needles", slug="needles")
+    found = search(cast.project, "needle")
+    assert (found["Systems"], found["Campaigns"]) == (["needle-9", "needle-10"], ["Needles"])
 
 
 def test_a_kind_has_a_limit(cast):
