@@ -6,6 +6,7 @@ class AnnotationConfig(AppConfig):
 
     def ready(self) -> None:
         from django.db.models.signals import post_migrate
+        from django.utils.translation import gettext_lazy as _
 
         from evalapp.common import hooks as common_hooks
         from evalapp.common import overview
@@ -21,8 +22,8 @@ class AnnotationConfig(AppConfig):
         common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")
         common_hooks.SEARCHES.register("annotation.selectors.project_search:find_matches")
         post_migrate.connect(after_migrate, sender=self)
-        overview.register_count("Items", 10, data.count_items)
-        overview.register_count("Outputs", 11, data.count_outputs)
+        overview.register_count(_("Items"), 10, data.count_items)
+        overview.register_count(_("Outputs"), 11, data.count_outputs)
         overview.register_step("data", 10, data.make_data_step)
         overview.register_section("campaigns", 20, campaign_overview.render_campaigns_section)
         overview.register_section("writing", 25, campaign_overview.render_writing_section)

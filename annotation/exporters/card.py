@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from evalapp.markup import code_markdown, escape_markdown, quote_yaml
 from evalapp.side_figures import FAILED, failure_sentence, failures_so_far, side_figure
 
@@ -189,7 +191,7 @@ def _judgements(facts: Facts) -> str:
 def agreement(judged: AspectFacts, way: str) -> str:
     """Alpha as text: interval scale for ratings, nominal for verdicts; or the reason why there is none."""
     estimate = None
-    with side_figure("The agreement of README.md and DATASHEET.md"):
+    with side_figure(_("The agreement of README.md and DATASHEET.md")):
         estimate = judged.agreement("interval" if way in ("ratings", "dialogues") else "nominal")
     if estimate is None:
         return f"- ({FAILED})"

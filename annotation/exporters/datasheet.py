@@ -4,6 +4,8 @@ that project and campaigns contain. Unrecorded answers are marked, for people to
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from django.utils.translation import gettext as _
+
 from evalapp.markup import escape_markdown, one_line
 from evalapp.names import natural_key
 from evalapp.side_figures import FAILED, side_figure
@@ -48,12 +50,12 @@ def write_datasheet(head: Head, facts: Facts, options: ExportOptions) -> str:
     for title, answer_all in sections:
         lines += ["", f"## {title}"]
         answers: Answers = [("What is recorded?", f"not available: {FAILED}")]
-        with side_figure(f"Section {title[0]} of DATASHEET.md"):
+        with side_figure(_("Section %(number)s of DATASHEET.md") % {"number": title[0]}):
             answers = answer_all()
         for question, answer in answers:
             lines += ["", f"**{question}**", "", answer or NOT_RECORDED]
     for row in facts.campaigns:
-        with side_figure("A campaign of DATASHEET.md"):
+        with side_figure(_("A campaign of DATASHEET.md")):
             lines += ["", *_campaign(row)]
     return "\n".join(lines) + "\n"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.cache import cache
 from django.db.models import Count, Max, Sum
+from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import turn
 from annotation.allocation.plan import OPTIONS
@@ -70,7 +71,7 @@ def _watch_aspect(
 
     judged = _columns(campaign, name, normal)
     reports: list[dict[str, Any]] = []
-    with side_figure("The reports of raters"):
+    with side_figure(_("The reports of raters")):
         reports = _raters(campaign, name, rows)
     return {"name": name, **watch(judged, planned=planned), "raters": reports}
 
@@ -119,7 +120,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
     sides: dict[str, Counter] = defaultdict(Counter)
     pseudonyms = get_pseudonyms(campaign)
     value, unit, rater, seconds, failed, repeat, at = [], [], [], [], [], [], []
-    for user, answer, took, when, passed, number, kind, *_, repeated, swapped, _ in rows:
+    for user, answer, took, when, passed, number, kind, *_rest, repeated, swapped, _last in rows:
         if kind == Unit.Kind.PRACTICE:
             continue
         given_value = turn(answer, swapped).get(name)

@@ -24,7 +24,7 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         return redirect("annotation:campaign", slug, pk)
     figures = compute_quality(campaign)
     plots: list[dict[str, Any]] = []
-    with side_figure("The plots of this page"):
+    with side_figure(_("The plots of this page")):
         plots = _plots(campaign, figures["aspects"])
     return JUDGING.show(
         request,

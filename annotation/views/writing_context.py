@@ -121,7 +121,7 @@ def make_context(
     options = view.campaign.options
     references = [{"row": row, "who": _who(row), "gain": _gain_words(row)} for row in view.references]
     growth = ""
-    with side_figure("The plot of reliability"):
+    with side_figure(_("The plot of reliability")):
         growth = draw_growth(view.growth)
     return {
         **context,

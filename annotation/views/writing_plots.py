@@ -207,7 +207,7 @@ def plot(
     axis: str = "",
 ) -> dict[str, Any] | None:
     """A plot with legend and table; None if there are no points."""
-    with side_figure(f"The plot {title}"):
+    with side_figure(_("The plot %(title)s") % {"title": title}):
         lines = _lines(rows, names)
         if not lines:
             return None

@@ -29,7 +29,7 @@ class Step:
 class CountColumn:
     """A column in the list of projects and a count on each overview: `values[project id]`."""
 
-    label: str
+    label: Any
     values: dict[int, int]
 
 
@@ -39,7 +39,7 @@ StepFunction = Callable[[HttpRequest, Project], Step | None]
 
 _sections: dict[str, tuple[int, SectionFunction]] = {}
 _steps: dict[str, tuple[int, StepFunction]] = {}
-_counts: dict[str, tuple[int, Callable[..., CountColumn]]] = {}
+_counts: dict[Any, tuple[int, Callable[..., CountColumn]]] = {}
 
 
 def register_section(name: str, order: int, function: SectionFunction) -> None:
@@ -62,7 +62,7 @@ def list_steps(request: HttpRequest, project: Project) -> list[Step]:
     return [step for step in _call(_steps, lambda name: _("A next step"), request, project) if step is not None]
 
 
-def register_count(label: str, order: int, function: CountFunction) -> None:
+def register_count(label: Any, order: int, function: CountFunction) -> None:
     """Register `function(request, projects)`, which returns a count per project id in a single query."""
     _counts[label] = (order, lambda request, projects: CountColumn(label, function(request, projects)))
 

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from django.db.models import F
+from django.utils.translation import gettext as _
 
 from annotation.models import Comparison, Rating
 from annotation.parsers import canonical
@@ -116,7 +117,7 @@ def leaderboard(*, project: Project) -> Row | None:
     tables = []
     for (row, query), is_shown in zip(queries, shown, strict=True):
         if is_shown:
-            with side_figure(f"A table of {query.kind}"):
+            with side_figure(_("A table of %(kind)s") % {"kind": query.kind}):
                 tables.append(_entry(project, row, query, names))
     if not tables:
         return None

@@ -198,7 +198,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     wished = read_number(request.GET.get("fold", "")) or 0
     fold = wished if wished < len(models) else 0
     losses, pictures = None, []
-    with side_figure("The curves of the training"):
+    with side_figure(_("The curves of the training")):
         lines, evaluations = _curves(models)
         held_out = _("held-out data")
         losses = draw(lines, title=_("Loss of %(name)s") % {"name": row.slug}, axis=_("loss"))

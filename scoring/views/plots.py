@@ -191,7 +191,7 @@ def _send(
     plot = cache.get(f"plot:{digest}")
     lasting = plot is not None or is_current()
     if plot is None:
-        with collect_failures() as failed, side_figure("The plot", expected=(EvalappError,)):
+        with collect_failures() as failed, side_figure(_("The plot"), expected=(EvalappError,)):
             drawing = draw()
             plot = drawing.as_svg() if ending == "svg" else drawing.as_pdf()
         if plot is None:

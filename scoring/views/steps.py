@@ -62,7 +62,7 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
     context = {
         "project": project,
         "panels": panels,
-        "best": side_value("The best steps", lambda: best_steps(shown), []),
+        "best": side_value(_("The best steps"), lambda: best_steps(shown), []),
         "answer": under_way[0] if under_way else None,
         "aspects": list_aspects(project, rated=True),
         "aspect": people["aspect"] if people else given.get("aspect", ""),

@@ -134,7 +134,7 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     """The loss curve of a training; the page polls it while the training runs."""
     run = find_run(user=request.user, pk=pk, slug=slug)
     losses = None
-    with side_figure("The curve of the loss"):
+    with side_figure(_("The curve of the loss")):
         losses = draw(
             read_curve(run), title=_("Loss of %(run)s") % {"run": run.title}, axis=_("mean loss since the last point")
         )

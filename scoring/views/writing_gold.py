@@ -25,7 +25,7 @@ def writing_gold(request: HttpRequest, project: Project, pk: int) -> HttpRespons
     across = _("candidates processed") if campaign.in_rounds else _("references written")
     axis = _("gold reliability, %(metric)s, 95 %%") % {"metric": result.metric}
     plots = []
-    with side_figure("The plots of this page"):
+    with side_figure(_("The plots of this page")):
         plots = [
             plot(result.by_arm, ARM_NAMES, title=_("By arm"), across=across, axis=axis),
             plot(result.by_person, {}, title=_("By annotator"), across=across, axis=axis),

@@ -75,6 +75,8 @@ def list_shown(call: ast.Call, errors: set[str]) -> list[ast.expr]:
         return call.args[1:2]
     if name in ("add_error", "for_field"):
         return call.args[1:2]
+    if name in ("side_figure", "side_value"):
+        return call.args[:1]
     if name == "ProblemType":
         return call.args[2:]
     if name == "Job":
@@ -135,6 +137,7 @@ def test_texts_for_people_go_through_gettext(findings: dict[str, list[int]]) -> 
         ('raise Conflict(f"{name} is taken.")', [1]),
         ('raise Conflict.for_field("name", "It is taken.")', [1]),
         ('raise Conflict(_("It is taken."))', []),
+        ('side_value("The noise ceiling", compute, None)', [1]),
         ('ProblemType("taken", 409, _("Taken"), "It is taken.", _("Choose another."))', [1]),
         ('Job("score", "cpu", "pipeline:run", "Score outputs.", label="Scores of an evaluator")', [1]),
         ('raise Conflict(_("%(name)s is taken.") % {"name": name})', []),

@@ -18,6 +18,7 @@ from evalapp.stats.agreement.rating_columns import NO_PAIR
 from evalapp.stats.core.coding import FloatArray, encode_pair
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap
+from evalapp.translation import gettext as _
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.base import Data, Progress, Settings, Table
 
@@ -98,10 +99,10 @@ def detail_table(
     first = columns.first_judgements()
     compared, n_without = normalise_judgements(first, method)
     result = _agreement(compared, scale, DEFAULT_RESAMPLES, SHOWN_PAIRS)
-    calibration, why_not = side_value("The calibrated means of systems", lambda: _calibration(first), (None, FAILED))
-    components = side_value("The components of variance", lambda: _components(first), None)
-    shares = side_value("How often each value was given", lambda: prevalence(first), list[Table]())
-    reports = side_value("The reports of raters", lambda: _raters(columns, controls), list[Table]())
+    calibration, why_not = side_value(_("The calibrated means of systems"), lambda: _calibration(first), (None, FAILED))
+    components = side_value(_("The components of variance"), lambda: _components(first), None)
+    shares = side_value(_("How often each value was given"), lambda: prevalence(first), list[Table]())
+    reports = side_value(_("The reports of raters"), lambda: _raters(columns, controls), list[Table]())
     return {
         "kind": "agreement",
         "aspect": aspect,

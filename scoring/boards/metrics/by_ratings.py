@@ -13,6 +13,7 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.meta_evaluation import Correlations, CorrelationSettings
 from evalapp.stats.correlation.significance import AllPairs
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
+from evalapp.translation import gettext as _
 from scoring.boards.base import Progress, Settings, Table, order_evaluators
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
@@ -79,7 +80,9 @@ def evaluators_table(
     compared, n = people if used.all() else people.only(used), len(sets.scored)
     comparison = _Comparison(people, compared, sets, settings, used, aside)
     report = progress or (lambda done, total: None)
-    ceiling = side_value("The noise ceiling", lambda: compute_ceiling(compared, settings), Estimate.undefined(FAILED))
+    ceiling = side_value(
+        _("The noise ceiling"), lambda: compute_ceiling(compared, settings), Estimate.undefined(FAILED)
+    )
     tested = comparison.test_evaluators()
     report(n, 2 * n)
     rows, last = comparison.correlate_evaluators(tested, ceiling, lambda done: report(n + done, 2 * n))
@@ -137,7 +140,7 @@ class _Comparison:
         columns = [np.full(len(column), np.nan) if k in self.aside else column for k, column in enumerate(columns)]
         human = (self.compared.mean, self.compared.item, self.compared.system)
         return side_value(
-            "The tests between evaluators",
+            _("The tests between evaluators"),
             lambda: tell_apart(columns, self.sets.names, human, self.settings, cluster=self.compared.cluster),
             FAILED,
         )
@@ -156,16 +159,16 @@ class _Comparison:
             correlations, note = _correlate(one, people, self.compared, self.used, settings)
             whole = None
             if not outside.all():
-                with side_figure("The correlations over all outputs, training data included"):
+                with side_figure(_("The correlations over all outputs, training data included")):
                     whole = _correlate(one, people, whole_people, everywhere, settings)[0]
             row = _row(one, correlations, " ".join(filter(None, (note, self.aside.get(place, "")))), whole)
             row |= {**no_figures(settings, FAILED), "n_missing": int((~np.isfinite(column[outside])).sum())}
-            with side_figure("The accuracies of pairs"):
+            with side_figure(_("The accuracies of pairs")):
                 row |= extra_figures(column[self.used], self.compared, settings)
             row["letters"], row["cluster"] = letters.get(place, ("", None))
             row["corrected"] = None
             if (coefficient := settings.get("coefficient") or "pearson") in row:
-                with side_figure("The coefficients divided by the noise ceiling"):
+                with side_figure(_("The coefficients divided by the noise ceiling")):
                     row["corrected"] = corrected(row[coefficient], ceiling)
             rows.append(row)
             report(place + 1)

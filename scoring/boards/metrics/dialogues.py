@@ -13,6 +13,7 @@ from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_scores
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.translation import gettext as _
 from scoring.boards.base import Progress
 from scoring.boards.data.columns import NO_SYSTEM
 from scoring.boards.metrics.by_ratings import evaluators_table
@@ -66,7 +67,7 @@ def dialogues_table(
     of_outputs = {**settings, "level": "segment"}
     table = evaluators_table(people, sets, of_outputs, aspect=aspect, progress=progress)
     followed, why = dict[str, Estimate](), FAILED
-    with side_figure("The calibrated correlations of systems"):
+    with side_figure(_("The calibrated correlations of systems")):
         followed, why = _with_calibrated(people, sets, settings), UNSCORED
     for row in table["rows"]:
         row.pop("accuracy")

@@ -18,6 +18,7 @@ from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
+from evalapp.translation import gettext as _
 from scoring.boards.base import Settings, Table
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
 from scoring.boards.metrics.by_ratings import (
@@ -165,7 +166,7 @@ def _compute_rows(
     common = find_common_rows(columns, np.ones(len(systems.codes), dtype=bool), least=FEW_SYSTEMS)
     n = common.rows.sum() if common.used else max((np.isfinite(column).sum() for column in columns), default=0)
     tested: Any = side_value(
-        "The tests between evaluators", lambda: _tell_apart(columns, names, systems, settings, int(n)), FAILED
+        _("The tests between evaluators"), lambda: _tell_apart(columns, names, systems, settings, int(n)), FAILED
     )
     letters = by_place(tested, names)
     rows = []
@@ -229,7 +230,7 @@ def _row(
     figures = {name: correlate_with_ranking(scores, systems.ranking, coefficient=name) for name in COEFFICIENTS}
     both = np.isfinite(column)
     pa = side_value(
-        "The pairwise accuracy of systems",
+        _("The pairwise accuracy of systems"),
         lambda: system_pairwise_accuracy(column[both], systems.value[both], systems.codes[both]),
         Estimate.undefined(FAILED),
     )

@@ -26,6 +26,7 @@ from evalapp.stats.correlation.verdicts import (
     verdict_pairs,
 )
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
+from evalapp.translation import gettext as _
 from scoring.boards.base import Data, Progress, Settings, Table, order_evaluators
 from scoring.boards.data.columns import Comparisons, persons
 from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, tested_part
@@ -143,9 +144,9 @@ def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, asp
     draws = Bootstrap(**{"cluster": pairs.cluster, "seed": SEED, **read_draws(settings)})
     rows, test, shorter = _compute_rows(sets, settings, pairs, draws)
     decided = verdicts = Estimate.undefined(FAILED)
-    with side_figure("What one person reaches against the others"):
+    with side_figure(_("What one person reaches against the others")):
         decided, verdicts = one_against_others(pairs.all, bootstrap=draws.with_cluster(pairs.clusters))
-    lot = side_value("The chance level", lambda: chance_level(pairs.sign) if len(pairs) else None, None)
+    lot = side_value(_("The chance level"), lambda: chance_level(pairs.sign) if len(pairs) else None, None)
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
     parts = [f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"]
@@ -185,7 +186,9 @@ def _compute_rows(
     baseline = 1.0 - baseline if shorter and baseline is not None else baseline
     names = sets.names
     tested = side_value(
-        "The tests between evaluators", lambda: _tell_apart(right, names, pairs.cluster, settings, draws.seed), FAILED
+        _("The tests between evaluators"),
+        lambda: _tell_apart(right, names, pairs.cluster, settings, draws.seed),
+        FAILED,
     )
     letters = by_place(tested, names)
     rows = []
@@ -225,7 +228,7 @@ def _row(
     result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=draws)
     less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
     if less is not None:
-        with side_figure(f"The difference to {BASELINE}"):
+        with side_figure(_("The difference to %(baseline)s", baseline=BASELINE)):
             less = _less(right, baseline, pairs.cluster, draws).as_dict()
     return {
         **describe_evaluator(one),

@@ -14,6 +14,7 @@ from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, THESE_SYSTE
 from evalapp.stats.correlation.paired import compare
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from evalapp.stats.resampling.jackknife import NAME
+from evalapp.translation import gettext as _
 from scoring.boards.base import Data, Progress, Settings, Table
 from scoring.boards.metrics.compute import load_people
 from scoring.boards.metrics.people import (
@@ -134,7 +135,7 @@ class _Comparison:
             "name": first.name,
             "cells": cells,
             "differences": side_value(
-                "The differences between reference sets", lambda: self._list_differences(columns), list[Table]()
+                _("The differences between reference sets"), lambda: self._list_differences(columns), list[Table]()
             ),
             "n": int((usable & np.isfinite(self.compared.mean)).sum()),
         }

@@ -130,7 +130,7 @@ def build_context(table: Table | None, query: Any) -> dict[str, Any]:
         "lead": _(board.get_renderer("LEAD")),
         "columns": list_columns(table) if table else [],
         "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
-        "remarks": side_value("The remarks on figures", lambda: list_remarks(table) if table else [], []),
+        "remarks": side_value(_("The remarks on figures"), lambda: list_remarks(table) if table else [], []),
     }
 
 

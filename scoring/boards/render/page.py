@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from evalapp.side_figures import side_figure
+from evalapp.translation import gettext as _
 
 #: Maximum number of evaluators with p-values for each pair.
 MOST_PAIRS = 12
@@ -70,7 +71,7 @@ def place_rows(
 
 def list_p_values(table: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the p-values of all pairs, one row per evaluator; [] for many evaluators."""
-    with side_figure("The p-values of all pairs"):
+    with side_figure(_("The p-values of all pairs")):
         names = table["test"]["names"]
         if 2 <= len(names) <= MOST_PAIRS:
             return [

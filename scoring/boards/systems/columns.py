@@ -167,7 +167,6 @@ AXES = {
     "win-rate": gettext_noop("win rate, 95 %"),
     "m1": gettext_noop("share at least as good as the reference"),
 }
-AXES |= {name: f"{METHODS[name]} rating, 95 %" for name in MODELS}
 
 
 def _gives_values(table: Mapping[str, Any]) -> bool:
@@ -181,13 +180,13 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
     drawn = place_rows(rows, span_values(rows, table["scale"])) if table else []
     labels, groups = [row["label"] for row in rows], table.get("groups", []) if table else []
     no_lines: list[list[str]] = [[] for _ in rows]
-    lines = side_value("The lines that join systems", lambda: joined(labels, groups), no_lines)
+    lines = side_value(_("The lines that join systems"), lambda: joined(labels, groups), no_lines)
     for row, parts in zip(drawn, lines, strict=True):
         row["joined"] = parts
-        row["bar"] = side_value("The bars of wins, ties and losses", partial(_bar, row["shares"]), [])
+        row["bar"] = side_value(_("The bars of wins, ties and losses"), partial(_bar, row["shares"]), [])
     no_agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
-    agreement = side_value("How far the order is that of people", lambda: _agreement_shown(table), no_agreement)
-    effects = side_value("What the model adjusted for", lambda: describe_effects(table) if table else [], [])
+    agreement = side_value(_("How far the order is that of people"), lambda: _agreement_shown(table), no_agreement)
+    effects = side_value(_("What the model adjusted for"), lambda: describe_effects(table) if table else [], [])
     method = table["method"] if table else ""
     return {
         "rows": drawn,
@@ -246,9 +245,14 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
 
 def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
     """Draw a forest plot of the systems."""
-    axis = f"{query.by}, 95 %" if query.by else _(AXES[query.method])
     if query.plays_games:
-        axis = f"{_(AXES[query.method]).removesuffix(', 95 %')} by {query.by}, 95 %"
+        axis = _("%(method)s rating by %(by)s, 95 %%", method=METHODS[query.method], by=query.by)
+    elif query.by:
+        axis = f"{query.by}, 95 %"
+    elif query.method in MODELS:
+        axis = _("%(method)s rating, 95 %%", method=METHODS[query.method])
+    else:
+        axis = _(AXES[query.method])
     title = _("Systems of %(project)s by %(by)s") % {"project": project, "by": query.by or table["aspect"]}
     rows = table["rows"]
     return drawing.draw_forest(

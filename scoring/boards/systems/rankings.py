@@ -19,6 +19,7 @@ from evalapp.stats.ranking.own_values import DRAWN, places_by_ends
 from evalapp.stats.ranking.separation import estimate_separation
 from evalapp.stats.ranking.systems import Ranking, link_tiers, rank_by_m1, rank_by_mean, rank_by_win_rate
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.translation import gettext as _
 from scoring.boards.data.columns import (
     Comparisons,
     Ratings,
@@ -135,21 +136,21 @@ def biases_and_findings(table: Table, kept: Comparisons) -> None:
     by = "" if own else " (by Davidson’s model)"
     where: dict[str, Any] = {"item": kept.item, "cluster": kept.cluster}
     # Other systems' sentences are left out: the model's order may be another than that of shares.
-    with side_figure("How many more comparisons separate ranks 1 and 2"):
+    with side_figure(_("How many more comparisons separate ranks 1 and 2")):
         columns = PairwiseComparisons(*sides, item=kept.item)
         apart = estimate_separation(columns, cluster=kept.cluster, model=model)
         if [apart.first, apart.second] == first_two and apart.sentence:
             table["findings"].append(f"{apart.sentence.removesuffix('.')}{by}.")
             table["extras"]["separation"] = {"model": model, "direct": apart.direct, "spread": apart.spread}
-    with side_figure("How many changed judgements swap ranks 1 and 2"):
+    with side_figure(_("How many changed judgements swap ranks 1 and 2")):
         weak = fragility(*sides, model=model)
         if [weak.first, weak.second] == first_two:
             table["findings"].append(f"{weak.sentence.removesuffix('.')}{by}.")
             table["extras"]["fragility"] = {"model": model, "flips": weak.n_flips, "at_least": weak.at_least}
-    with side_figure("The bias of the side"):
+    with side_figure(_("The bias of the side")):
         _add_bias(table, "side_bias", side_bias(*sides, **where))
     if kept.longer is not None and kept.longer.any():
-        with side_figure("The bias of the length"):
+        with side_figure(_("The bias of the length")):
             _add_bias(table, "length_bias", length_bias(*sides, length_difference=kept.longer, **where))
 
 
