@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Any
 
 _BLOCK = (
@@ -18,6 +19,18 @@ def squeeze(html: str) -> str:
     """Return HTML with runs of white space as one space, and none at the edges of blocks."""
     html = re.sub(r" (/?>)", r"\1", re.sub(r"[ \t\r\n]+", " ", html))
     return _BEFORE_CLOSING.sub(r"\1", _AFTER_OPENING.sub(r"\1", html))
+
+
+def read_flashes(response: Any) -> list[tuple[str, str]]:
+    """Return level (success, error, ...) and text of each message about what just happened."""
+    pattern = r'<div class="flash" data-level="(\w*)"><p>(.*?)</p></div>'
+    return [(level, unescape(text)) for level, text in re.findall(pattern, read_page(response))]
+
+
+def is_refused_sign_in(response: Any) -> bool:
+    """Whether the response is the form of signing in, with an error that belongs to no field."""
+    refused = re.search(r'<ul class="errorlist nonfield"[^>]*><li>[^<]+</li>', read_page(response))
+    return response.status_code == 200 and refused is not None
 
 
 def read_page(response: Any) -> str:

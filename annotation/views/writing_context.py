@@ -100,7 +100,7 @@ def make_base_context(request: HttpRequest, view: TaskView) -> dict[str, Any]:
         "to_confirm": view.to_confirm,
         "last": view.last,
         "last_url": reverse("annotation:write-back", args=[campaign.pk, view.last.task]) if view.last else "",
-        "state_words": {"title": TITLES.get(view.why, TITLES["empty"]), "text": view.why_text},
+        "state_words": {"why": view.why, "title": TITLES.get(view.why, TITLES["empty"]), "text": view.why_text},
         "store_key": make_store_key(request, "writing"),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
     }

@@ -15,7 +15,7 @@ from annotation.models import Reference, WritingAttempt, WritingFlag, WritingMem
 from annotation.services.own_data import own_parts, withdraw_texts
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
-from tests.pages import read_page, squeeze
+from tests.pages import read_flashes, read_page, squeeze
 from tests.writing import FakePorts, fill_ports, open_task_view, send, start_constraint, start_writing
 
 pytestmark = pytest.mark.django_db
@@ -66,12 +66,14 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     public = anna.get(at(campaign)).context["view"].public
     anna.post(at(campaign, public), form("A good reply."))
     page = anna.get(at(campaign))  # the next item
-    html = read_page(page)
-    assert "Your last text, which completed the previous item:" in html
     last = page.context["last"]
+    shown = read_page(page).partition('id="last-text"')[2].partition("</form>")[0]
+    assert f'action="{at(campaign, public, "back")}"' in shown
+    assert f'name="reference" value="{last.reference}"' in shown
+    assert "A good reply." in shown
     answer = anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
     html = read_page(answer)
-    assert "Taken back. The text is no longer a reference." in html
+    assert [level for level, _ in read_flashes(answer)] == ["success"]
     assert ">A good reply.</textarea>" in html
     assert not Reference.objects.filter(text="A good reply.").exists()
     anna.post(at(campaign, public), form("A good reply, said again."))
@@ -85,16 +87,19 @@ def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast,
     post_json(anna, at(campaign, other, "draft"), {"draft": {"text": "Begun"}, "version": 0})
     refused = post_json(anna, at(campaign, public, "back"), {"reference": last.reference})
     assert (refused.status_code, refused.json()["type"].split("#")[1]) == (409, "not-last")
-    assert "You have started the next item." in read_page(
-        anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
-    )
+    refused = anna.post(at(campaign, public, "back"), {"reference": last.reference}, follow=True)
+    assert [level for level, _ in read_flashes(refused)] == ["error"]
+    assert Reference.objects.filter(text="A good reply, said again.").exists()
 
 
 def test_text_without_gain_returns_to_the_editor(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = anna.get(at(campaign)).context["view"].public
     html = read_page(anna.post(at(campaign, public), form("A plain reply.")))
-    assert "does not make the set more reliable. Edit it. 2 attempts left." in html
+    attempt = WritingAttempt.objects.get()
+    assert (attempt.decision, attempt.why) == ("edit", "no-gain")
+    assert re.search(r'<p id="outcome" class="note warn" role="status" aria-live="polite">[^<]* 2 [^<]+</p>', html)
+    assert '<span id="attempts">2</span>' in html
     assert re.search(r"<textarea[^>]*>A plain reply\.</textarea>", html)
     assert not WrittenReference.objects.exists()
 
@@ -105,8 +110,10 @@ def test_error_keeps_the_input(anna: Client, cast: Cast, fake: FakePorts) -> Non
     answer = anna.post(at(campaign, public), form("Answer 0 to i000."))
     assert answer.status_code == 422
     html = read_page(answer)
-    assert "The item already has this text as a reference." in html
+    assert re.search(r'<p id="outcome" class="note bad" role="status" aria-live="polite">[^<]+</p>', html)
     assert re.search(r"<textarea[^>]*>Answer 0 to i000\.</textarea>", html)
+    # It is refused because the item has this text: another one is taken.
+    assert anna.post(at(campaign, public), form("Answer 1 to i000.")).status_code == 200
 
 
 def test_without_a_score_the_text_waits_and_can_be_added(anna: Client, cast: Cast, fake: FakePorts) -> None:
@@ -194,7 +201,7 @@ def test_done_skip_and_the_end(anna: Client, cast: Cast, fake: FakePorts) -> Non
     assert "Skip this item?" in read_page(anna.get(at(campaign, public, "skip")))
     anna.post(at(campaign, public, "skip"), {"reason": "unclear"})
     assert WritingTask.objects.get(public=public).skip_reason == "unclear"
-    assert "You have worked on all items in this campaign." in read_page(anna.get(at(campaign)))
+    assert 'data-why="empty"' in read_page(anna.get(at(campaign)))
 
 
 def test_closed_campaign_keeps_the_text_as_a_draft(anna: Client, cast: Cast, fake: FakePorts) -> None:
@@ -246,7 +253,7 @@ def test_in_rounds_people_wait_for_each_other(anna: Client, cast: Cast, fake: Fa
     public, first = page.context["view"].public, page.context["hand"]["candidate"]
     answer = post_json(anna, at(campaign, public, "drop"), {"submission": str(uuid4()), "candidate": first}).json()
     assert 'data-state="wait"' in answer["html"]
-    assert "1 member of your group is still in the last round." in squeeze(answer["html"])
+    assert 'id="awaited" data-waiting-for="1"' in squeeze(answer["html"])
     stamp = re.search(r'data-stamp="(\w+)"', answer["html"])
     assert stamp is not None
     part = {"part": "references", "stamp": stamp[1]}
@@ -307,41 +314,44 @@ def test_my_work_lists_writing(anna: Client, cast: Cast, fake: FakePorts) -> Non
     open_task_view(cast.annotator, campaign)
     WritingMember.objects.update(done=1, seconds=30.0)
     html = read_page(anna.get(reverse("annotation:my-work")))
-    assert "30 s per item on average · about 30 s left" in html
+    assert re.search(r"<span data-pace>30 s [^<]+</span> · <span data-left>[^<]*30 s[^<]*</span>", html)
     WritingMember.objects.update(done=2)
-    assert " left" not in read_page(anna.get(reverse("annotation:my-work")))
+    html = read_page(anna.get(reverse("annotation:my-work")))
+    assert "data-pace" in html
+    assert "data-left" not in html
 
 
 def test_item_flag_appears_on_the_watch_page_and_is_resolved(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=1)
     public = open_task_view(cast.annotator, campaign).public
+    remark = "The turns are mixed up."
     page = read_page(anna.get(at(campaign, public)))
     assert f'href="{at(campaign, public, "flag")}" data-key="f"' in page
-    assert "What is wrong with this item?" in read_page(anna.get(at(campaign, public, "flag")))
+    assert 'name="reason" value="broken"' in read_page(anna.get(at(campaign, public, "flag")))
     refused = anna.post(at(campaign, public, "flag"), {"text": "no reason chosen"})
     assert refused.status_code == 422
     assert "no reason chosen" in read_page(refused)
     for _ in range(2):  # the same remark twice counts once
-        sent = anna.post(at(campaign, public, "flag"), {"reason": "broken", "text": " The turns are mixed up. "})
+        sent = anna.post(at(campaign, public, "flag"), {"reason": "broken", "text": f" {remark} "})
         assert sent.headers["Location"] == at(campaign, public)
     flag = WritingFlag.objects.get()
-    assert (flag.task.public, flag.reason, flag.text) == (public, "broken", "The turns are mixed up.")
+    assert (flag.task.public, flag.reason, flag.text) == (public, "broken", remark)
     by_program = anna.post(
         f"/api/v1/writing-tasks/{public}/flag/", json.dumps({"reason": "other"}), content_type="application/json"
     )
     assert by_program.status_code == 201, by_program.content
     (own,) = (part for part in own_parts(user=cast.annotator) if part.name == "remarks")
-    assert [row["text"] for row in own.rows] == ["The turns are mixed up.", ""]
+    assert [row["text"] for row in own.rows] == [remark, ""]
 
     anna.force_login(cast.researcher)
     arguments = ["alpha", campaign.pk]
     watch = read_page(anna.get(reverse("annotation:writing", args=arguments)))
     assert "Open flags" in watch
     flags = reverse("annotation:writing-flags", args=arguments)
-    assert "The turns are mixed up." in read_page(anna.get(flags))
+    assert remark in read_page(anna.get(flags))
     anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, flag.pk]))
-    assert "The turns are mixed up." not in read_page(anna.get(flags))
-    assert "The turns are mixed up." in read_page(anna.get(flags, {"resolved": "1"}))
+    assert remark not in read_page(anna.get(flags))
+    assert remark in read_page(anna.get(flags, {"resolved": "1"}))
     assert anna.post(reverse("annotation:writing-flag-resolve", args=[*arguments, 10**6])).status_code == 404
     assert withdraw_texts(user=cast.annotator)["flags"] == 1
     assert not WritingFlag.objects.exclude(text="").exists()
