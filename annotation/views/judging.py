@@ -95,7 +95,7 @@ def make_card_context(
         "note": note,
         "submission": uuid4(),
         "has_back": form["options"]["allow_revise"] and progress.done > 0,
-        "state_words": {"title": TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
+        "state_words": {"why": why, "title": TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "store_key": make_store_key(request, "judging"),
         **more,
