@@ -126,9 +126,11 @@ def test_large_project_disappears_at_once(cast, client, waiting):
                 get_project(user=user, slug=slug, need="member")
     again = create_project(slug="alpha", owner=cast.owner)
     client.force_login(cast.owner)
-    assert "Delete Alpha: waiting for a worker" in read_page(client.get(reverse("home")))
+    assert f'role="status" data-deletion="{waiting.pk}">Delete Alpha' in read_page(client.get(reverse("home")))
     execute_run(waiting.pk)
-    assert "Delete Alpha" not in read_page(client.get(reverse("home")))
+    home = read_page(client.get(reverse("home")))
+    assert "data-deletion" not in home
+    assert "Delete Alpha" not in home
     assert list(Project.objects.filter(slug__in=["alpha"])) == [again]
     assert not TextBlock.objects.exists()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from django.urls import reverse
 from django.utils.safestring import mark_safe
 
 from evalapp.common import overview
@@ -27,7 +30,9 @@ def test_own_projects_show_the_role(client, cast):
 
 def test_home_of_a_person_without_projects(client, django_user_model):
     client.force_login(django_user_model.objects.create_user("neu"))
-    assert "Follow the invitation link" in read_page(client.get("/"))
+    page = read_page(client.get("/"))
+    assert 'class="empty"' in page
+    assert reverse("accounts:project-create") not in page
 
 
 def test_failed_deletion_is_shown_with_a_remedy(client, cast):
@@ -37,7 +42,7 @@ def test_failed_deletion_is_shown_with_a_remedy(client, cast):
     )  # fmt: skip
     client.force_login(cast.owner)
     page = read_page(client.get("/"))
-    assert "Delete Beta was not completed." in page
+    assert re.search(rf'role="alert" data-deletion="{failed.pk}"><p><strong>Delete Beta [^<]+</strong> No room\.', page)
     assert f"manage.py retry {failed.pk}" in page
 
 
