@@ -28,6 +28,7 @@
       "%(count)s texts are saved in this browser: open the campaign to send them.", texts));
     place.textContent = lines.join(" ");
     place.hidden = !lines.length;
+    Object.assign(place.dataset, { sent, undecided: doubts });
     for (const draw of refused) draw();
   }
 

@@ -83,14 +83,15 @@ def _train(page: Any, name: str, encoder: str) -> None:
     if page.locator("#id_apply").is_checked():
         page.uncheck("#id_apply")
     page.click("#check-button")
-    page.wait_for_selector("h2:has-text('Result of the check')", timeout=TRAINING_TIMEOUT_MS)
+    page.wait_for_selector("#check .figures", timeout=TRAINING_TIMEOUT_MS)
     page.click("button:has-text('Train'):visible")
-    page.wait_for_selector(f"h1:has-text('Train my-{name}')")
+    page.wait_for_selector(f"main:has(#run-state) h1:has-text('my-{name}')")
     _wait_for_end(page)
     page.wait_for_selector("#curve svg")
     page.click("#run-result-link")
     page.wait_for_selector(f"h1:has-text('my-{name}')")
-    assert "It has not been applied yet" in page.locator("main").inner_text()
+    assert page.locator("[data-unapplied]").count() == 1
+    assert page.locator("#system-scores").count() == 0
 
 
 def _apply(page: Any, name: str) -> None:
@@ -99,11 +100,11 @@ def _apply(page: Any, name: str) -> None:
     for field, value in fields(get_entry(name).options, SHORT_SCORING).items():
         page.fill(f"#id_{field}", str(value))
     page.click("button:has-text('Apply')")
-    page.wait_for_selector(f"h1:has-text('Score with my-{name}')")
+    page.wait_for_selector(f"main:has(#run-state) h1:has-text('my-{name}')")
     _wait_for_end(page)
     page.click("#run-result-link")
-    page.wait_for_selector("h2:has-text('Scores by system')")
-    assert page.locator("[aria-label='Scores by system'] tbody tr").count() >= 7
+    page.wait_for_selector("#system-scores")
+    assert page.locator("#system-scores tbody tr").count() >= 7
     page.click("a:has-text('with 95 % intervals')")
     page.wait_for_selector(f"text=/core of my-{name}/")
     assert page.locator("table").first.locator("tbody tr").count() >= 7
@@ -111,5 +112,6 @@ def _apply(page: Any, name: str) -> None:
 
 def _wait_for_end(page: Any) -> None:
     """Wait, without reloading, until the page of a run shows that it succeeded."""
-    page.wait_for_selector("#run-state :text-matches('Done|Failed|Cancelled')", timeout=TRAINING_TIMEOUT_MS)
-    assert page.locator("#run-state").inner_text() == "Done", page.locator("#run").inner_text()
+    ended = ", ".join(f"#run-state [data-state={state}]" for state in ("succeeded", "failed", "cancelled"))
+    state = page.wait_for_selector(ended, timeout=TRAINING_TIMEOUT_MS).get_attribute("data-state")
+    assert state == "succeeded", page.locator("#run").inner_text()

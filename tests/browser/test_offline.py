@@ -157,11 +157,12 @@ def test_browser_is_closed_with_unsent_answers(
     with open_browser(browser, chromium_path, site, tmp_path) as context:
         page = context.new_page()
         page.goto("/my/")
-        page.wait_for_selector("text=2 saved answers were sent. 1 answer needs your decision")
+        page.wait_for_selector("#unsent[data-sent='2'][data-undecided='1']")
         page.goto(f"/my/{campaign.pk}/")
         page.wait_for_selector("#conflict[open]")
-        assert "How natural is it? 6" in page.inner_text("[data-mine]")
-        assert "How natural is it? 2" in page.inner_text("[data-theirs]")
+        question = ONE_QUESTION[0]["question"]
+        assert f"{question} 6" in page.inner_text("[data-mine]")
+        assert f"{question} 2" in page.inner_text("[data-theirs]")
         page.click("[data-replace]")
         page.wait_for_function("() => !Object.keys(localStorage).some((key) => key.includes('outbox'))")
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")

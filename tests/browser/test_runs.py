@@ -25,9 +25,9 @@ def test_signed_out_user_is_notified_once(cast: Cast, page_for: Callable[..., An
     page.goto(f"/projects/{cast.project.slug}/runs/{run.pk}/")
     page.wait_for_selector("text=Waiting")
     page.context.clear_cookies()
-    page.wait_for_selector("text=You are signed out.")
+    page.wait_for_selector("#messages [data-level=warning]")
     page.wait_for_timeout(1500)  # the page polls again
-    assert page.locator("text=You are signed out.").count() == 1
+    assert page.locator("#messages [data-level=warning]").count() == 1
     assert page.locator("h1").all_inner_texts() == ["Count"]
 
 
@@ -63,7 +63,7 @@ def test_live_update_keeps_focus_selection_and_open_sections(cast: Cast, page_fo
         assert page.evaluate("(name) => document.querySelector(name).same", name)
     assert page.locator("#run-lines").inner_text().count("line 5\n") == 1
     Run.objects.update(state="succeeded", result={"counted": 12})
-    page.wait_for_selector("#run-state :text-is('Done')")
+    page.wait_for_selector("#run-state [data-state=succeeded]")
     page.wait_for_selector("#run-result")
     assert page.locator("#run [hx-trigger], #run-cancel").count() == 0
     assert page.evaluate("document.activeElement.id") == "run-lines"
@@ -86,7 +86,7 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
         page.wait_for_selector("progress[value]:not([value='0'])")
         started = time.monotonic()
         page.locator("#run-cancel").click()
-        page.wait_for_selector("#run :text-is('Cancelled')")
+        page.wait_for_selector("#run-state [data-state=cancelled]")
         assert time.monotonic() - started < 30  # instead of two minutes
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
@@ -96,4 +96,4 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
     page.locator("#run-retry").click()
     page.wait_for_selector("text=Waiting")
     page.locator("#run-cancel").click()
-    page.wait_for_selector("#run :text-is('Cancelled')")
+    page.wait_for_selector("#run-state [data-state=cancelled]")

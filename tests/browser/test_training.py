@@ -32,7 +32,7 @@ def test_changed_form_must_be_checked_again(cast: Cast, page_for: Callable[..., 
     main = page.locator("button.primary:visible")
     assert main.all_inner_texts() == ["Train"]
     page.fill("#id_name", "another")
-    page.wait_for_selector("text=The options below differ from those of this check.")
+    page.wait_for_selector("[data-while=changed]:visible")
     assert main.all_inner_texts() == ["Check again"]
     page.fill("#id_name", "mine")
     page.wait_for_selector("button:has-text('Train'):visible")
@@ -49,7 +49,7 @@ def test_result_of_a_check_scrolls_into_view(cast: Cast, page_for: Callable[...,
     page.goto(f"/projects/{cast.project.slug}/evaluators/train/comparative/?check={check.pk}#check")
     page.wait_for_function("() => scrollY > 0")
     Run.objects.filter(pk=check.pk).update(state="succeeded", result=PLAN)
-    page.wait_for_selector("h2:has-text('Result of the check')")
+    page.wait_for_selector("#check .figures")
     page.wait_for_function(
         "() => { const top = document.querySelector('#check h2').getBoundingClientRect().top; "
         "return top >= -1 && top < innerHeight / 2; }"

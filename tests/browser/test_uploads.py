@@ -38,11 +38,11 @@ def test_faulty_row_then_corrected_then_undone(
     # A file with a row for a missing item. No worker is running, and the page says so.
     page.set_input_files("input[type=file]", write_outputs(tmp_path, ["i000", "i999", "i002"]))
     page.get_by_role("button", name="Upload").click()
-    page.wait_for_selector("text=No worker is running")
+    page.wait_for_selector("[data-unserved]")
     assert page.locator("#upload[hx-trigger]").count() == 1
     execute_in_worker(site, get_last_run())
-    page.wait_for_selector("h2:has-text('Rows with errors')")
-    cells = page.locator("table").first.locator("tbody tr").first.locator("td").all_inner_texts()
+    page.wait_for_selector("#upload-faults")
+    cells = page.locator("#upload-faults tbody tr").first.locator("td").all_inner_texts()
     assert cells[:3] == ["outputs.jsonl", "2", "item"]
     assert "i999" in cells[3]
     assert Output.objects.count() == 0
@@ -55,11 +55,11 @@ def test_faulty_row_then_corrected_then_undone(
     page.get_by_role("button", name="Upload").click()
     page.wait_for_selector("#upload-cancel")
     execute_in_worker(site, get_last_run())
-    page.wait_for_selector("text=Stored.")
+    page.wait_for_selector(".status[data-state=done]")
     assert Output.objects.count() == 3
 
     page.locator("#upload-undo").click()
-    page.wait_for_selector("text=The upload is undone")
+    page.wait_for_selector(".status[data-state=undone]")
     assert Output.objects.count() == 0
 
 
@@ -70,5 +70,5 @@ def test_file_with_unknown_name(cast: Cast, page_for: Callable[..., Any], tmp_pa
     path.write_text("sun\n")
     page.set_input_files("input[type=file]", path)
     page.get_by_role("button", name="Upload").click()
-    assert "Name them dataset.json" in page.locator(".has-error").inner_text()
+    assert "dataset.json" in page.locator(".has-error").inner_text()
     assert Upload.objects.count() == 0
