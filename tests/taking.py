@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,8 @@ RATINGS = [
     {"item": "i1", "system": "s", "rater": "r", "aspect": "quality", "value": 4},
     {"item": "i2", "system": "s", "rater": "r", "aspect": "quality", "value": 2.5},
 ]
+#: In every error about a row that is stored with other content and needs `replace`.
+STORED_OTHERWISE = "stored with other content"
 COMPARISONS = [{"item": "i1", "system_a": "s", "system_b": "t", "rater": "r", "aspect": "quality", "verdict": "tie"}]
 #: A minimal table of `leaderboard.json`.
 TABLE: dict[str, Any] = {
@@ -71,6 +74,19 @@ def take_in(project: Project, files: dict[str, Any], *, user: Any = None, **opti
 
 def list_errors(upload: Upload) -> list[str]:
     return [str(fault) for fault in upload.faults.all()]
+
+
+def list_named(upload: Upload) -> list[tuple[str, str, set[str]]]:
+    """File and line of each error, its field, and what its message names: quoted names, places in files, numbers."""
+    pattern = r"“([^”]*)”|([\w.-]+\.\w+:\d+)|(\d+(?:[.,]\d+)*)"
+    return [
+        (
+            f"{fault.file}:{fault.line}" if fault.line else fault.file,
+            fault.field,
+            {"".join(found) for found in re.findall(pattern, fault.message)},
+        )
+        for fault in upload.faults.all()
+    ]
 
 
 def written(project: Project, folder: Path, format: str = "jsonl") -> dict[str, bytes]:

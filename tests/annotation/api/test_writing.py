@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from django.test import Client
 
+from annotation.selectors.writing import TAKEN_BACK
 from evalapp.accounts.roles import Role
 from tests.cast import join, person
 from tests.writing import fill_ports, open_task_view, send, start_constraint, start_writing
@@ -40,7 +41,7 @@ def test_from_plan_to_watch(cast):
     assert (made["slug"], made["state"], made["plan"]["options"]["target"]) == ("second", "draft", 10)
     path = f"/writing/{made['id']}/"
     assert rita("patch", path, {"options": {"target": 3}})["plan"]["options"]["target"] == 3
-    assert anna("post", f"{path}next/", status=409)["detail"] == "This campaign is not open yet."
+    assert anna("post", f"{path}next/", status=409)["type"].endswith("#campaign-not-open")
     assert rita("post", f"{path}open/")["unit_count"] == 1
     view = anna("post", f"{path}next/")
     assert (view["state"], view["references"][0]["text"]) == ("write", "Answer 0 to i000.")
@@ -68,7 +69,7 @@ def test_from_plan_to_watch(cast):
     assert [row["decision"] for row in attempts] == ["drop", "accept", "accept"]
     assert attempts[0]["seconds"] == 2.5
     row, before = rita("get", f"{path}references/")["results"]
-    assert (before["written"]["state"], before["written"]["reason"]) == ("withdrawn", "taken back by the writer")
+    assert (before["written"]["state"], before["written"]["reason"]) == ("withdrawn", TAKEN_BACK)
     assert (row["written"]["annotator"], row["written"]["signature"]) == ("p-anna", "fake|1")
     rita("post", f"/written/{row['id']}/withdraw/", {"reason": "A name."}, 204)
     assert rita("get", f"{path}references/")["results"][0]["written"]["state"] == "withdrawn"

@@ -67,8 +67,8 @@ def test_possible_thousands_separator_is_not_a_decimal(cell):
         )
         rows, faults = read(f'{head}\n{row}{mark}"{cell}"\n', "ratings", form)
         assert rows == []
-        assert "may be" in faults[0][2]
-        assert "write it without a comma" in faults[0][2]
+        assert faults[0][1] == "value"
+        assert "comma" in faults[0][2]
 
 
 def test_comma_is_decimal_when_semicolons_delimit():
@@ -97,7 +97,8 @@ def test_plain_texts_for_lists(cell, texts):
 def test_damaged_list_is_still_an_error():
     _, faults = read('id,context\ni1,"[""a"", ""b"""\n', "items")
     assert len(faults) == 1
-    assert "the cell must contain JSON such as" in faults[0][2]
+    assert faults[0][1] == "context"
+    assert "JSON" in faults[0][2]
 
 
 def test_column_of_another_table_is_plain_text():
@@ -149,7 +150,6 @@ def test_name_in_other_case_stays_if_the_exact_one_exists():
 def test_numbers_without_a_finite_mean_are_refused(value):
     row = f'{{"item": "i", "system": "s", "rater": "r", "aspect": "q", "value": {value}}}'
     _, faults = read(row, "ratings", "jsonl")
-    assert [message for _, _, message in faults] == [
-        "value is beyond 1e+150; statistics cannot be computed with such numbers. Rescale it."
-    ]
+    ((_, field, message),) = faults
+    assert (field, "1e+150" in message) == ("value", True)
     assert read(row.replace(value, "-1e150"), "ratings", "jsonl")[1] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from annotation.models import Output, Rating
-from tests.taking import list_errors, take_in, written
+from tests.taking import list_errors, list_named, take_in, written
 
 pytestmark = pytest.mark.django_db
 ITEMS = [{"id": "i1", "references": ["First.", "Second."]}, {"id": "i2", "references": []}]
@@ -57,8 +57,7 @@ def test_reference_with_an_output_keeps_it(project):
 
 
 def test_no_output_without_a_reference_or_for_another_kind(project):
-    (fault,) = list_errors(take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]}))
-    assert "“human” has no output for the item “i2”." in fault
+    upload = take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]})
+    assert list_named(upload) == [("ratings.jsonl:1", "item", {"human", "i2"})]
     files = {**FILES, "systems.jsonl": [{"id": "human", "kind": "human"}]}
-    (fault,) = list_errors(take_in(project, files))
-    assert "“human” has no output for the item “i1”." in fault
+    assert list_named(take_in(project, files)) == [("ratings.jsonl:1", "item", {"human", "i1"})]

@@ -16,7 +16,7 @@ from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.runner import execute_run
 from tests.factories import make_items, make_outputs
-from tests.taking import ITEMS, OUTPUTS, list_errors, take_in, written
+from tests.taking import ITEMS, OUTPUTS, STORED_OTHERWISE, list_errors, list_named, take_in, written
 
 SYSTEMS = ("sys-a", "sys-b", "sys-c")
 
@@ -293,9 +293,9 @@ def test_plan_states_a_scale_observed_from_ratings(cast):
         scaled(1, 7, "Another")
     # From now on, uploads no longer widen it and no dataset.json changes it.
     more = take_in(cast.project, {"ratings.csv": ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()})
-    assert list_errors(more) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
+    assert list_named(more) == [("ratings.csv:3", "value", {"6", "1", "5"})]
     told = take_in(cast.project, {"dataset.json": {"aspects": [{"name": "natural", "min": 0, "max": 9}]}})
-    assert list_errors(told) == ["dataset.json: A campaign uses “natural” with the scale 1 to 5. Keep this scale."]
+    assert list_named(told) == [("dataset.json", "aspects", {"natural", "1", "5"})]
 
 
 def test_stated_scale_stays_in_a_project_without_its_campaign(cast, tmp_path):
@@ -316,8 +316,8 @@ def test_stated_scale_stays_in_a_project_without_its_campaign(cast, tmp_path):
     assert written(twin, tmp_path / "twin") == dumped
     more = ratings.replace(",r,", ",q,").replace("5\n", "6\n").encode()
     wider = take_in(twin, {"ratings.csv": more})
-    assert list_errors(wider) == ["ratings.csv:3: The value 6 is outside the scale from 1 to 5."]
-    assert "stored with other content" in list_errors(take_in(twin, {"dataset.json": before}))[0]
+    assert list_named(wider) == [("ratings.csv:3", "value", {"6", "1", "5"})]
+    assert STORED_OTHERWISE in list_errors(take_in(twin, {"dataset.json": before}))[0]
     with pytest.raises(BadInput, match=r"from 1 to 5 .* Use the same scale"):
         make(twin, cast, aspects=[{"name": "natural", "low": 1, "high": 7}])
     assert make(twin, cast, aspects=[{"name": "natural", "low": 1, "high": 5}]).pk

@@ -15,11 +15,12 @@ from annotation.models import (
     WritingTask,
     WrittenReference,
 )
+from annotation.selectors.writing import TAKEN_BACK
 from annotation.selectors.writing_watch import list_grown_sets, watch
 from annotation.services import writing_acts, writing_attempts, writing_back
 from annotation.services.campaigns import close_campaign
 from annotation.services.hooks import Candidate
-from annotation.services.own_data import withdraw_texts
+from annotation.services.own_data import REASON, withdraw_texts
 from annotation.services.writing_acts import finish_task, flag_task, save_draft
 from annotation.services.writing_attempts import drop_candidate
 from annotation.services.writing_back import NotLast, take_back_last
@@ -70,7 +71,7 @@ def test_text_leaves_the_set_but_keeps_provenance_and_reopens_its_candidate(cast
     assert (view.last, view.round, view.growth) == (None, 0, ())
     assert view.draft == {"text": "A good reply.", "candidate": candidate, "relevant": None}
     written = WrittenReference.objects.get()
-    assert (written.state, written.reason, written.withdrawn_by) == ("withdrawn", "taken back by the writer", anna)
+    assert (written.state, written.reason, written.withdrawn_by) == ("withdrawn", TAKEN_BACK, anna)
     assert WritingAttempt.objects.get().decision == "accept"
     assert WritingMember.objects.get().accepted == 0
     assert [event.verb for event in AuditEvent.objects.filter(actor=anna)][:1] == ["reference.withdrawn"]
@@ -98,7 +99,7 @@ def test_taken_back_text_stays_so_when_texts_are_withdrawn(cast):
     after = watch(user=cast.researcher, campaign=campaign).wire()
     assert (after["people"][0]["taken_back"], after["by_person"]) == (1, before["by_person"])
     assert [row.reason for row in WrittenReference.objects.order_by("pk")] == [
-        "taken back by the writer", "Withdrawn by its writer",
+        TAKEN_BACK, REASON,
     ]  # fmt: skip
     assert not WrittenReference.objects.exclude(text="").exists()
 
