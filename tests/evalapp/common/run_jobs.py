@@ -13,6 +13,7 @@ from evalapp.common.errors import BadInput, Fault
 from evalapp.common.jobs import Job, register
 from evalapp.common.params import param
 
+REFUSED = "Two rows have faults."
 HERE = "tests.evalapp.common.run_jobs"
 
 
@@ -40,7 +41,7 @@ def sleep(context: Any, *, seconds: float) -> dict[str, Any]:
 
 
 def refuse(context: Any) -> dict[str, Any]:
-    raise BadInput("Two rows have faults.", faults=[Fault("No text.", field="text", file="o.csv", line=3)])
+    raise BadInput(REFUSED, faults=[Fault("No text.", field="text", file="o.csv", line=3)])
 
 
 def break_down(context: Any) -> dict[str, Any]:

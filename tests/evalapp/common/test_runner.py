@@ -35,7 +35,7 @@ def test_run_ends_with_result_figures_and_log(cast):
 
 def test_domain_error_is_a_message_with_its_details(cast):
     run = execute_run(here(cast, "test-refuse").pk)
-    assert (run.state, run.error) == (Run.State.FAILED, "Two rows have faults.")
+    assert (run.state, run.error) == (Run.State.FAILED, run_jobs.REFUSED)
     assert run.faults == [{"message": "No text.", "field": "text", "file": "o.csv", "line": 3}]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from rest_framework.test import APIClient
 
@@ -48,7 +50,7 @@ def test_misspelt_member_is_named_and_nothing_is_created(api, path, body):
     assert answer.status_code == 400, answer.json()
     [fault] = answer.json()["errors"]
     assert fault["field"] == "licnece"
-    assert fault["message"].startswith("licnece is unknown. Known: ")
+    assert {"licnece", *body} <= set(re.findall(r"\w+", fault["message"]))
     assert api.post(f"/api/v1/{path}", body, format="json").status_code == 201
 
 

@@ -13,7 +13,7 @@ def test_unsupported_method_has_a_generic_title(cast):
     client.force_authenticate(cast.viewer)
     told = client.delete("/api/v1/evaluators/chrf/score/").json()
     assert (told["status"], told["title"]) == (405, "Method Not Allowed.")
-    assert told["detail"] == 'Method "DELETE" not allowed.'
+    assert "DELETE" in told["detail"]
 
 
 def test_unsupported_media_type_has_a_generic_title(cast):

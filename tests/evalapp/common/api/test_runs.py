@@ -31,7 +31,7 @@ def test_start_show_cancel_and_retry(api):
     assert run["progress"] == {"done": 0, "total": None, "unit": "", "rate": None, "seconds_left": None}
     assert api.post(f"{url}cancel/").json()["state"] == "cancelled"
     answer = api.post(f"{url}cancel/")
-    assert (answer.status_code, answer.json()["title"]) == (409, "Not possible in the current state")
+    assert (answer.status_code, answer.json()["type"].split("#")[1]) == (409, "conflict")
     assert api.post(f"{url}retry/").json()["state"] == "queued"
     assert len(api.get("/api/v1/projects/alpha/runs/").json()["results"]) == 1
 

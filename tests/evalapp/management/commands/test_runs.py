@@ -12,7 +12,7 @@ from evalapp.accounts.models import User
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 from evalapp.common.runner import execute_run
-from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
+from tests.evalapp.common.run_jobs import REFUSED  # the module registers the kinds of job
 
 
 def told(*arguments, **options) -> str:
@@ -29,7 +29,7 @@ def failed(cast) -> Run:
 
 def test_runs(failed):
     assert "Failed" in told("runs")
-    assert "Two rows have faults." in told("runs", "alpha")
+    assert REFUSED in told("runs", "alpha")
     assert json.loads(told("runs", "alpha", "--json"))["runs"][0]["state"] == "failed"
     assert "No runs." in told("runs", "alpha", "--active")
     with pytest.raises(CommandError, match="Projects: alpha, alpha-foreign"):

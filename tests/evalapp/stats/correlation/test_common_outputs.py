@@ -144,8 +144,8 @@ def test_intervals_with_wrong_coverage_carry_a_note():
     people, rng = make_people(4)  # 14 groups of items
     scored = [Scored("a", "a", "baseline", "a", people.mean + rng.normal(size=len(people)))]
     shown = make_table(people, scored, level="segment")["coverage"]
-    assert "from 14 groups of items are slightly too narrow" in shown
-    assert shown.endswith("fewer groups were not simulated.")
+    assert "14 groups" in shown
+    assert "not simulated" in shown
     assert "Kendall" in make_table(people, scored)["coverage"]
     assert coverage_note("segment", 101) == coverage_note("segment", 9) == ""  # for 9, each estimate has its own note
 
