@@ -111,7 +111,7 @@ def test_integers_of_any_size_stay_exact():
 
 def test_wrong_encoding_names_the_byte():
     _, faults = read('{"text": "café"}\n'.encode("latin-1"))
-    assert re.findall(r"0x\w\w|\d+", faults[0][2]) == ["0xE9", "14"]
+    assert {"0xE9", "14"} <= set(re.findall(r"0x\w\w|\d+", faults[0][2]))
     assert "byte 0xE9" in stops("text\ncafé\n".encode("latin-1"), "csv")
 
 

@@ -58,6 +58,6 @@ def test_reference_with_an_output_keeps_it(project):
 
 def test_no_output_without_a_reference_or_for_another_kind(project):
     upload = take_in(project, {**FILES, "ratings.jsonl": [_rating(item="i2")]})
-    assert list_named(upload) == [("ratings.jsonl:1", "item", {"human", "i2"})]
+    assert list_named(upload) == [("ratings.jsonl:1", "system", {"human", "i2"})]
     files = {**FILES, "systems.jsonl": [{"id": "human", "kind": "human"}]}
-    assert list_named(take_in(project, files)) == [("ratings.jsonl:1", "item", {"human", "i1"})]
+    assert list_named(take_in(project, files)) == [("ratings.jsonl:1", "system", {"human", "i1"})]

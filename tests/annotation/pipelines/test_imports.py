@@ -183,7 +183,7 @@ def test_rows_that_depend_on_an_unreadable_row_are_not_reported(project, line, m
     ratings = [*RATINGS, {**RATINGS[1], "system": "t"}]
     upload = take_in(project, {**WHOLE, "outputs.jsonl": outputs, "ratings.jsonl": ratings})
     assert list_errors(upload)[0].startswith(f"outputs.jsonl:3: {message}")
-    assert list_named(upload)[1:] == [("ratings.jsonl:3", "item", {"t", "i2"})]
+    assert list_named(upload)[1:] == [("ratings.jsonl:3", "system", {"t", "i2"})]
     assert upload.counts["outputs"] == {"rows": 3, "added": 2, "same": 0, "replaced": 0, "faulty": 1}
 
 
@@ -191,7 +191,8 @@ def test_unidentified_invalid_row_is_mentioned_by_dependent_rows(project):
     outputs = b"".join(json.dumps(row).encode() + b"\n" for row in OUTPUTS[1:]) + b"[1]\n"
     found = list_named(take_in(project, {**WHOLE, "outputs.jsonl": outputs}))
     assert found[1:] == [
-        (f"{file}.jsonl:1", "item", {"s", "i1", "outputs.jsonl:3"}) for file in ("ratings", "comparisons")
+        ("ratings.jsonl:1", "system", {"s", "i1", "outputs.jsonl:3"}),
+        ("comparisons.jsonl:1", "system_a", {"s", "i1", "outputs.jsonl:3"}),
     ]
 
 
@@ -301,7 +302,7 @@ def test_replace_overwrites_and_keeps_unmentioned_values(project):
 def test_judged_outputs_are_never_replaced(project):
     take_in(project, WHOLE)
     upload = take_in(project, {"outputs.jsonl": [CHANGED_OUTPUT]}, replace=True)
-    assert list_named(upload) == [("outputs.jsonl:1", "", {"t", "i1"})]
+    assert list_named(upload) == [("outputs.jsonl:1", "text", {"t", "i1"})]
     assert Output.objects.get(system__name="t").text == "Good day."
     upload = take_in(project, {"items.jsonl": [CHANGED_ITEM]}, replace=True)
     assert "“i2”" in list_errors(upload)[0]
@@ -374,7 +375,7 @@ def test_steps_and_when_they_may_be_omitted(project):
     assert set(Rating.objects.values_list("output__system__name", "output__step")) == {("s", 200), ("t", 100)}
     assert Comparison.objects.filter(output_b__step=200).count() == 1
     upload = take_in(project, {"ratings.jsonl": [{**RATINGS[0], "step": 300}]})
-    assert list_named(upload) == [("ratings.jsonl:1", "item", {"s", "300", "i1"})]
+    assert list_named(upload) == [("ratings.jsonl:1", "system", {"s", "300", "i1"})]
 
 
 def test_omitted_and_explicit_step_are_the_same_rating(project):

@@ -59,7 +59,7 @@ def anna(cast: Cast) -> Annotator:
 
 def list_faulty(text: str) -> list[str]:
     """The questions on a page that have an error."""
-    return re.findall(r'<fieldset data-aspect="(\w+)"[^>]*><legend[^>]*>[^<]*</legend><ul class="errorlist"', text)
+    return re.findall(r'<fieldset data-aspect="(\w+)"[^>]*><legend[^>]*>[^<]*</legend> ?<ul class="errorlist"', text)
 
 
 def current(campaign: Campaign) -> list[dict[str, Any]]:
