@@ -36,3 +36,8 @@ def is_refused_sign_in(response: Any) -> bool:
 def read_page(response: Any) -> str:
     """Return the HTML of a response, squeezed."""
     return squeeze(response.content.decode())
+
+
+def list_failed_figures(page: str) -> list[str]:
+    """Return the names of the figures that a page could not show because of an internal error."""
+    return [name for names in re.findall(r'data-failed="([^"]*)"', page) for name in names.split("; ")]

@@ -33,6 +33,12 @@ class Visitor:
             assert word in self.text, f"“{word}” is not on {self.path}: {self.text[:1500]}"
         return self
 
+    def has(self, *paths: str) -> Visitor:
+        """Check that an element of the page matches each XPath."""
+        for path in paths:
+            assert self.tree.xpath(path), f"nothing matches {path} on {self.path}: {self.text[:1500]}"
+        return self
+
     def table(self, number: int = 0) -> list[list[str]]:
         rows = self.tree.xpath("//table")[number].xpath("./tbody/tr")
         return [[" ".join(" ".join(cell.itertext()).split()) for cell in row] for row in rows]
