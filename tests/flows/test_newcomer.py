@@ -22,6 +22,13 @@ from .visitor import Visitor
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.usefixtures("few_draws")]
 PASSWORD = "a-newcomer-reads-13"
+#: Texts that the newcomer and the annotator enter.
+QUESTION = "Could a person have said this?"
+WHY = "A friend would say it."
+SKIPPED = "I do not understand it"
+REMARK = "ends in the middle"
+#: Confirmation of a successful request.
+DONE = '//*[@data-level="success"]'
 
 
 def command(*words: str) -> dict[str, Any]:
@@ -83,13 +90,13 @@ def _first_owner() -> Visitor:
 
 def _upload_a_faulty_row(researcher: Visitor) -> None:
     before = Output.objects.count()
-    researcher.visit("Data", "Uploads").sees("All rows are checked before any are stored.")
-    researcher.send("Upload", status=422).sees("This field is required.")
+    researcher.visit("Data", "Uploads").has('//input[@type="file"][@name="files"]')
+    researcher.send("Upload", status=422).has('//*[@id="id_files_error"]')
     good = {"item": "dlg-01a", "system": "newcomer", "text": "Sounds good to me."}
     researcher.send(
         "Upload", files={"files": make_file(good, {"item": "dlg-nowhere", "system": "newcomer", "text": "x"})}
     )
-    researcher.sees("No worker is running")
+    researcher.has("//*[@data-unserved]")
     run_worker()
     researcher.go(researcher.path).sees("Rows with errors", "dlg-nowhere")
     file, line, field, _ = researcher.table()[0]
@@ -107,7 +114,7 @@ def _upload_and_undo(researcher: Visitor) -> None:
     assert Output.objects.count() == before + 3
     researcher.follow("View items").send("Show", {"q": "number 2", "scope": "output"}).follow("dlg-02a")
     researcher.sees("newcomer", "Sounds good, number 2.")
-    researcher.visit("Data", "Uploads").follow("outputs.jsonl").send("Undo upload").sees("The upload is undone")
+    researcher.visit("Data", "Uploads").follow("outputs.jsonl").send("Undo upload").has(DONE)
     assert Output.objects.count() == before
 
 
@@ -121,20 +128,22 @@ def _plan_a_campaign(researcher: Visitor) -> int:
         "systems": ["written", "shuffled"],
         "overlap": 1,
         "guidelines": "Rate the **reply**.",
-        "aspects-0-question": "Could a person have said this?",
+        "aspects-0-question": QUESTION,
         "aspects-1-name": None,
         "aspects-2-name": None,
     }
-    researcher.send("Save draft", {**plan, "overlap": 0}, status=422).sees("greater than or equal to 1")
-    researcher.send("Save draft", plan).sees("Before you open the campaign", "First impressions")
-    number = Campaign.objects.get(name="First impressions").pk
+    researcher.send("Save draft", {**plan, "overlap": 0}, status=422).has('//*[@id="id_overlap_error"]')
+    researcher.send("Save draft", plan).sees("First impressions")
+    campaign = Campaign.objects.get(name="First impressions")
+    assert campaign.state == Campaign.State.DRAFT
     researcher.follow("Practice and control items").send("Search", {"q": "dlg-05a"}).follow("dlg-05a")
-    right = {"output_a": "written|", "low.naturalness": 4, "high.naturalness": 5, "why": "A friend would say it."}
-    researcher.send("Add", right).sees("A friend would say it.")
-    researcher.follow("Preview").sees("Could a person have said this?")
-    researcher.follow("Back to the campaign").sees("1 practice text").send("Open campaign")
-    researcher.sees("The campaign is open.")
-    return number
+    right = {"output_a": "written|", "low.naturalness": 4, "high.naturalness": 5, "why": WHY}
+    researcher.send("Add", right).sees(WHY)
+    researcher.follow("Preview").sees(QUESTION)
+    researcher.follow("Back to").sees("1 practice text").send("Open campaign").has(DONE)
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.OPEN
+    return campaign.pk
 
 
 def _invite(researcher: Visitor) -> str:
@@ -150,7 +159,7 @@ def _join(link: str) -> Visitor:
     annotator.sees("Demonstration", "as annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
     values = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
-    annotator.send("Create account and join", values).sees("Could a person have said this?", "Practice")
+    annotator.send("Create account", values).sees(QUESTION, "Practice")
     assert Visitor().go(link, status=404).status == 404  # the link was for one person
     return annotator
 
@@ -158,19 +167,19 @@ def _join(link: str) -> Visitor:
 def _judge(annotator: Visitor, number: int) -> None:
     rated = Rating.objects.count()
     answer = "answer.naturalness"
-    annotator.send("Submit and next", status=422).sees("Could a person have said this?")
-    annotator.send("Submit and next", {answer: 1}).sees("Different from the expected answer", "A friend would say it.")
+    annotator.send("Submit and next", status=422).sees(QUESTION)
+    annotator.send("Submit and next", {answer: 1}).has('//section[@data-passed="no"]').sees(WHY)
     assert Rating.objects.count() == rated  # practice gives no rating
     annotator.follow("Next").sees("0 of 6")
     for name in ("written", "shuffled"):
         assert name not in annotator.content.decode()  # blind
     annotator.send("Submit and next", {answer: 4}).sees("1 of 6")
-    annotator.follow("Skip s").send("Skip", {"reason": "I do not understand it"}).sees("Skipped.")
+    annotator.follow("Skip s").send("Skip", {"reason": SKIPPED}).sees("Skipped.")
     annotator.follow("Flag f").send("Send remark", status=422)
-    annotator.send("Send remark", {"reason": "broken", "text": "ends in the middle"}).sees("Thank you.")
+    annotator.send("Send remark", {"reason": "broken", "text": REMARK}).sees("Thank you.")
     annotator.send("Submit and next", {answer: 2}).sees("2 of 6")
     annotator.follow("Back u").sees("You answered this")
-    annotator.send("Submit correction", {answer: 3}).sees("The correction is saved.")
+    annotator.send("Submit correction", {answer: 3}).has(DONE)
     assert Rating.objects.count() == rated + 2
     versions = Judgement.objects.filter(campaign=number, current=True).order_by("pk").values_list("version", flat=True)
     assert list(versions) == [1, 1, 2]  # the practice answer, the first, the corrected one
@@ -184,8 +193,9 @@ def _check_progress(researcher: Visitor, owner: Visitor, number: int) -> None:
     researcher.go(f"/projects/demo/campaigns/{number}/").sees("2 of 6 judgements", "Agreement so far")
     assert "fred" not in researcher.text  # only owners see who judges under which name
     researcher.follow("Judgements").sees("dlg-")
-    researcher.follow("Flags").sees("ends in the middle")
-    researcher.follow("Progress").follow("Close…").send("Close").sees("The campaign is closed")
+    researcher.follow("Flags").sees(REMARK)
+    researcher.follow("Progress").follow("Close…").send("Close").has(DONE)
+    assert Campaign.objects.get(name="First impressions").state == Campaign.State.CLOSED
 
 
 def _score(researcher: Visitor) -> None:

@@ -110,26 +110,26 @@ def _check_all_pages(visitor: Visitor, encoder: str) -> None:
     visitor.send("Check", {**values, "name": "chrf"}, status=422).sees("is reserved")
     visitor.send("Check", values).sees("Checking in")
     _wait(Run.objects.filter(kind="plan").latest("pk"))
-    visitor.go(visitor.path.split("#")[0]).sees("Result of the check", "Models", "Steps")
+    visitor.go(visitor.path.split("#")[0]).has('//h2[@id="check-result"]').sees("Models", "Steps")
     visitor.send("Train").sees("Train natural", "Training curve")
     _wait(Run.objects.filter(kind="train").latest("pk"))
     visitor.go(visitor.path).sees("Done", "natural")
     visitor.follow("Training curve").sees("fold 2 of 2")
-    visitor.go("/projects/demo/evaluators/").follow("natural").sees("Training", "It has not been applied yet")
+    visitor.go("/projects/demo/evaluators/").follow("natural").sees("Training").has("//*[@data-unapplied]")
     assert visitor.download("All files (tar)")[:8] == b"natural/"
     visitor.follow("Apply").send("Apply").sees("Score with natural")
     _wait(Run.objects.filter(kind="score").latest("pk"))
     assert ScoreSet.objects.filter(evaluator__slug="natural", scored_at__isnull=False).exists()
     visitor.go(visitor.path).follow("View result").sees("Scores by system", "shared-bert|")
     _open_evaluation(visitor).sees("natural", "length", "trivial baseline")
-    visitor.go("/projects/demo/systems/?by=natural").sees("Mean score of natural")
+    visitor.go("/projects/demo/systems/?by=natural").has('//table[@data-by="natural"]')
 
 
 def _open_evaluation(visitor: Visitor) -> Visitor:
     """Open the leaderboard of evaluators; if a run computes it, wait for the run."""
     page = "/projects/demo/evaluation/?aspect=naturalness"
     visitor.go(page)
-    if "It is being computed in run" in visitor.text:
+    if visitor.tree.xpath('//*[@id="board-state"]'):
         _wait(Run.objects.filter(kind="rank").latest("pk"))
         visitor.go(page)
     return visitor
