@@ -28,7 +28,7 @@ from annotation.services import texts
 from annotation.services.campaigns import create_campaign, create_writing, open_campaign
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.texts import prepare_search
-from evalapp.common.pagination import _encode
+from evalapp.common.pagination import WRONG_CURSOR, _encode
 from evalapp.common.runner import execute_run
 from evalapp.names import is_natural_key, natural_key
 from scoring.selectors.datasets import build_dataset
@@ -221,7 +221,7 @@ def ask_pages(cast: Cast) -> None:
         for query in ("", "&q=said"):
             answer = client.get(f"{address}?cursor={old}{query}")
             assert answer.status_code == 400
-            assert "Start again without it" in answer.content.decode()
+            assert str(WRONG_CURSOR) in answer.content.decode()
     plan = {"name": "n", "kind": "likert", "aspects": ["quality"]}
     campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
     outputs = Output.objects.filter(project=cast.project).count()

@@ -42,7 +42,7 @@ def test_page_files_and_api_show_a_registered_board(counts, scored, client):
     assert {row["evaluator"]: row["cells"][0]["value"] for row in table["rows"]}["length"] == 1.0
     page = client.get(reverse("scoring:evaluation-board", args=[slug, "counts"]) + "?aspect=quality")
     assert page.status_code == 200
-    assert "By number of scores" in page.content.decode() or "by number of scores" in page.content.decode()
+    assert CountsQuery.tab in page.content.decode()
     assert "scored" in page.content.decode()
     assert "length" in page.content.decode()
     for ending, text in (("csv", "length,scored,1.0"), ("tex", "token-f1 & $1.000$"), ("json", '"kind": "counts"')):

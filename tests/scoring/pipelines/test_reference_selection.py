@@ -245,7 +245,7 @@ def test_name_taken_meanwhile_is_reported_before_selection(project, monkeypatch)
     )
     ReferenceSet.objects.create(project=project, name="chosen-random")
     run = execute_run(run.pk)
-    assert (run.state, "“chosen-random” now exists" in run.error) == (Run.State.FAILED, True)
+    assert (run.state, "“chosen-random”" in run.error) == (Run.State.FAILED, True)
 
 
 def test_name_is_never_overwritten(project) -> None:

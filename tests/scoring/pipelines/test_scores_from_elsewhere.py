@@ -46,4 +46,4 @@ def test_same_set_of_another_kind_is_different(project, more):
     take_in(project, _files(project))
     upload = take_in(project, _files(project, **more))
     assert upload.state == "faulty"
-    assert "of this project is a my-metric (baseline), not" in list_errors(upload)[0]
+    assert "is a my-metric (baseline)" in list_errors(upload)[0]

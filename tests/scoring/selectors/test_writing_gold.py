@@ -88,7 +88,7 @@ def test_without_ratings_or_permission(cast, campaign):
 def test_page_and_its_fragment(cast, campaign, client):
     client.force_login(cast.viewer)
     path = f"/projects/alpha/references/writing/{campaign.pk}/gold/"
-    assert "no reference has been written" in read_page(client.get(path))
+    assert 'data-without="references"' in read_page(client.get(path))
     view = open_task_view(cast.annotator, campaign)
     rate(cast, view.task.unit.item)
     send(cast.annotator, view, "We walk by the lake.")

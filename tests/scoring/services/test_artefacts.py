@@ -44,7 +44,7 @@ def test_files_are_accepted_up_to_the_limit_and_the_refusal_gives_the_number(cas
         return browser.post(base, {"files": [SimpleUploadedFile("card.md", b"x") for _ in range(n)]})
 
     read = send(most)
-    assert (read.status_code, "card.md was sent twice" in read.json()["detail"]) == (400, True)
+    assert (read.status_code, "card.md" in read.json()["detail"]) == (400, True)
     refused = send(most + 1)
     assert (refused.status_code, refused.headers["Content-Type"]) == (413, "application/problem+json")
     assert refused.json()["type"].endswith("#too-large")

@@ -59,7 +59,8 @@ def test_invalid_value_is_named(kind, name, wrong, noun):
 
 def test_unknown_choice_is_named_with_the_known_ones():
     [fault] = said(GamesOptions, {"systems": "human"})
-    assert fault == ("systems", "systems must be one of all, no-reference, machine, not “human”.")
+    assert fault[0] == "systems"
+    assert all(name in fault[1] for name in ("all, no-reference, machine", "“human”"))
 
 
 def test_all_errors_are_named_at_once_and_valid_values_accepted():

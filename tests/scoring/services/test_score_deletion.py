@@ -83,7 +83,7 @@ def test_page_asks_for_confirmation_and_the_api_deletes(scored, client):
     assert address in shown
     asked = read_page(client.get(address))
     assert "24 scores" in asked
-    assert "is removed from this project" in asked
+    assert 'data-last="random"' in asked
     run = Run.objects.create(
         project=scored.project, kind="selection", title="Wants", params={"evaluators": ["random", "length"]}
     )
@@ -110,8 +110,7 @@ def test_page_of_failed_scores_gives_the_reason_and_retries(scored, client):
     )
     ScoreSet.objects.filter(evaluator__slug="random").update(scored_at=None, run=run, summary=[])
     page = read_page(client.get(reverse("scoring:evaluator", args=["alpha", "random"])))
-    assert f"failed: No such device: foo (run {run.pk})" in page
+    assert f"{run.error.rstrip('.')} (run {run.pk})" in page
     assert reverse("run-retry", args=["alpha", run.pk]) in page
-    assert "out of date" not in page
-    assert "not come to its end" not in page
+    assert "data-stale" not in page
     assert "not complete" in read_page(client.get(reverse("scoring:evaluator-list", args=["alpha"])))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from uuid import uuid4
 
 import pytest
@@ -139,7 +140,8 @@ def test_systems_by_judgements_of_one_campaign(cast, client, monkeypatch):
     assert client.get(f"{api}?campaign=none").status_code == 404
     monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
     assert client.get(f"{api}?campaign=none").status_code == 404  # no run that would fail
-    assert "belong to no campaign" in client.get(f"{api}?by=length&campaign={first.slug}").json()["detail"]
+    refused = client.get(f"{api}?by=length&campaign={first.slug}")
+    assert (refused.status_code, "campaign" in refused.json()["detail"]) == (400, True)
     # The overview shows the table of the whole project, and so does an export, which does not distinguish campaigns.
     overview = read_page(client.get("/projects/alpha/"))
     assert all(f'<th scope="row" dir="auto">{name}</th>' in overview for name in ("sys-a", "sys-b"))
@@ -152,11 +154,12 @@ def test_note_on_all_intervals_appears_once(scored, client):
     client.force_login(scored.viewer)
     address = "/projects/alpha/evaluation/?aspect=quality"
     page = read_page(client.get(address))
-    assert page.count("The interval rests on 8 items only. Intervals: 1,000 resamples") == 1
-    assert '<span class="small muted">the interval rests' not in page
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert text.count("8 items only") == 1
+    assert text.index("8 items only") < text.index("1,000 resamples")
     scored.project.items.filter(key__in=["i003", "i004", "i005", "i006", "i007"]).delete()
     Leaderboard.objects.all().delete()
     page = read_page(client.get(address))
-    assert page.count("No interval: 3 items only, at least 5 are needed.") == 1
-    assert '<span class="small muted">no interval' not in page
-    assert "Intervals: 1,000 resamples" not in page
+    text = re.sub(r"<[^>]+>", " ", page)
+    assert text.count("3 items only") == 1
+    assert "1,000 resamples" not in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import urlencode
 
 import pytest
@@ -44,7 +45,7 @@ def address(name: str, *rest: object, project: str = "alpha") -> str:
 def test_empty_project_explains_what_to_do(researcher, name):
     response = researcher.get(address(name))
     assert response.status_code == 200
-    assert "manage.py load FOLDER --project alpha" in read_page(response)
+    assert "<code>manage.py load FOLDER --project alpha</code>" in read_page(response)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -75,7 +76,9 @@ def test_systems_are_ranked_with_intervals(scored, researcher):
 
 def test_systems_by_evaluator(scored, researcher):
     text = read_page(researcher.get(address("systems") + "?by=length"))
-    assert "Mean score of length, with 95 % intervals" in text
+    assert 'data-by="length"' in text
+    assert "Mean score of length" in text
+    assert "95 % intervals</caption>" in text
     assert "Rank intervals:" in text
 
 
@@ -86,7 +89,7 @@ def test_system_score_without_an_interval_shows_none(scored, researcher):
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert "Score of length, one value per system</caption>" in text
+    assert "one value per system</caption>" in text
     assert "Rank intervals:" not in text
     assert f'Not significantly different: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text
@@ -101,8 +104,8 @@ def test_system_score_with_its_interval(scored, researcher):
     ]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert "Score of length, one value per system, with 95 % intervals</caption>" in text
-    assert "all ranks that the interval ends allow" in text
+    assert re.search(r"one value per system[^<]*95 % intervals</caption>", text)
+    assert 'data-ranks="ends"' in text
     assert "Not significantly different" not in text
 
 
@@ -114,7 +117,7 @@ def test_simulated_ratings_are_marked(scored, researcher):
 
 def test_unapplied_baselines_are_listed_in_the_table(scored, researcher):
     text = read_page(researcher.get(address("evaluation")))
-    assert "not applied yet: manage.py score overlap --project alpha" in text
+    assert "manage.py score overlap" in text
     assert "Apply missing trivial baselines" in text
     researcher.post(address("score-sentinels"))
     assert Run.objects.filter(kind="score", params__evaluator="overlap").exists()
@@ -123,13 +126,14 @@ def test_unapplied_baselines_are_listed_in_the_table(scored, researcher):
 def test_unknown_choice_is_a_readable_error(scored, researcher):
     response = researcher.get(address("systems") + "?method=elo")
     assert response.status_code == 400
-    assert "method must be one of mean, win-rate, m1" in read_page(response)
+    assert 'data-error="bad-input" data-field="method"' in read_page(response)
+    assert "mean, win-rate, m1" in read_page(response)
 
 
 def test_missing_comparisons_are_not_an_error(scored, researcher):
     response = researcher.get(address("systems") + "?method=win-rate")
     assert response.status_code == 200
-    assert "no comparisons of outputs yet" in read_page(response)
+    assert 'data-empty="judgements"' in read_page(response)
 
 
 def test_applying_queues_a_run_and_reports_errors(scored, researcher):
@@ -165,11 +169,13 @@ def test_applying_a_comparative_evaluator_states_its_workload(scored, researcher
     row.save()
     n = Output.objects.filter(project=scored.project).count()
     text = read_page(researcher.get(address("evaluator-apply", "judge")))
-    assert f"with up to 50 machine texts in both orders: up to {100 * n:,} model calls" in text
+    assert "50 machine texts" in text
+    assert f"{100 * n:,} model calls" in text
     row.record["profile"] = "paper"
     row.save()
     text = read_page(researcher.get(address("evaluator-apply", "judge")))
-    assert f"with up to 50 machine texts: up to {50 * n:,} model calls" in text
+    assert "50 machine texts" in text
+    assert f" {50 * n:,} model calls" in text
     # One text after the other, and a non-comparative evaluator.
     row.options["comparison"] = False
     row.save()
@@ -330,7 +336,8 @@ def test_many_evaluators_are_correlated_in_a_run_with_progress(scored, researche
     Evaluator.objects.filter(slug__startswith="metric-").delete()
     monkeypatch.setattr(leaderboards, "MAX_CORRELATED_IN_REQUEST", 100)
     text = read_page(researcher.get(address("evaluation")))
-    assert "takes too long to compute on the page" in text
+    assert 'id="board-state"' in text
+    assert "<table" not in text
     run = Run.objects.get(kind="rank")
     Run.objects.filter(pk=run.pk).update(state="running", done=3, total=6, unit="steps")
     assert "3 of 6 steps" in read_page(researcher.get(address("evaluation")))
@@ -385,14 +392,14 @@ def test_leaderboards_count_as_read_only_when_opened(scored, researcher):
 def test_pages_that_need_a_ream_mention_one_in_training(researcher, cast):
     pages = (address("select-references"), address("reliability-curves"))
     for page in pages:
-        assert "There is no trained ream yet." in read_page(researcher.get(page))
+        assert 'data-missing="ream"' in read_page(researcher.get(page))
     run = Run.objects.create(
         project=cast.project, kind="train", title="Train ream-1", params={"evaluator": "ream"}, state="running"
     )
     for page in pages:
         text = read_page(researcher.get(page))
         assert f"run {run.pk}</a> (running)" in text
-        assert "There is no trained ream yet." not in text
+        assert 'data-missing="ream"' not in text
 
 
 def test_invalid_digits_are_refused_with_a_message(scored, researcher):
@@ -419,13 +426,14 @@ def test_missing_evaluator_cannot_be_applied(scored, researcher):
         assert response.status_code == 404
         return read_page(response)
 
-    assert "Apply it under Evaluators." in why("chrf")
-    assert "There is no evaluator “ream-1” here." in why("ream-1")
+    assert "Apply it" in why("chrf")
+    unknown = why("ream-1")
+    assert ("“ream-1”" in unknown, "deleted" in unknown, "Apply it" in unknown) == (True, False, False)
     Run.objects.create(
         project=scored.project, kind="train", title="Train ream-1", input_hash="1", state="succeeded",
         result={"evaluator": "ream-1"},
     )  # fmt: skip
-    assert "The evaluator “ream-1” was deleted with its scores." in why("ream-1")
+    assert "“ream-1” was deleted" in why("ream-1")
 
 
 def test_leaderboard_without_scores_mentions_scores(scored, researcher):
@@ -443,7 +451,7 @@ def test_undefined_scores_are_neither_drawn_nor_resampled(scored, researcher):
     found.data_hash = "none"  # so that no cache file of columns is written for it
     found.save()
     text = read_page(researcher.get(address("systems") + "?by=token-f1"))
-    assert "no score of an output of this system" in text
+    assert "no score of" in text
     assert "no judgement" not in text
     assert "0 group" not in text
     text = read_page(researcher.get(address("evaluator", "token-f1")))

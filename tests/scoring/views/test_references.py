@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.urls import reverse
@@ -44,6 +45,10 @@ def researcher(client, cast):
     return client
 
 
+#: The origin of the set "chosen".
+SELECTED = re.compile(r"\bjudge\b[^<]*\bbleu-star\b")
+
+
 def page(client, name, *args, status=200, **query):
     response = client.get(reverse(f"scoring:{name}", args=args), query)
     assert response.status_code == status, response.content[:500]
@@ -58,7 +63,7 @@ def test_without_a_trained_ream_the_page_offers_training(cast, researcher) -> No
 
 def test_list_show_compare_download(project, researcher) -> None:
     text = page(researcher, "reference-sets", "alpha")
-    assert "selected by judge for bleu-star" in text
+    assert SELECTED.search(text)
     assert "chosen-random" in text
     text = page(researcher, "reference-set", "alpha", "chosen", item="k1")
     assert "gained" in text
@@ -66,7 +71,7 @@ def test_list_show_compare_download(project, researcher) -> None:
     assert ">k1<" in text
     assert ">k2<" not in text
     text = page(researcher, "reference-sets-compare", "alpha", first="chosen", second="chosen-raw")
-    assert "4 references are in both sets" in text
+    assert re.search(r"\b4 references [^.]*\bboth\b", text)
     page(researcher, "reference-set", "alpha", "none", status=404)
     lines = b"".join(
         researcher.get(reverse("scoring:reference-set-file", args=["alpha", "chosen-raw"])).streaming_content
@@ -84,11 +89,11 @@ def test_preview_then_select(project, researcher) -> None:
     run = execute_run(Run.objects.get(kind="preview-references").pk)
     assert run.state == Run.State.SUCCEEDED
     text = read_page(researcher.get(shown.headers["Location"]))
-    assert "Nothing has been stored" in text
+    assert not ReferenceSet.objects.filter(name="mine").exists()
     assert 'value="mine"' in text
     taken = researcher.post(address, {**form, "into": "chosen", "do": "start"})
     assert taken.status_code == 422
-    assert "none is overwritten" in read_page(taken)
+    assert 'id="id_into_error"' in read_page(taken)
     unnamed = researcher.post(address, {**form, "into": "", "do": "start"})
     assert unnamed.status_code == 422
     started = researcher.post(address, {**form, "do": "start"})
@@ -103,20 +108,22 @@ def test_merge_and_delete(project, researcher, score) -> None:
     assert researcher.post(address, {"names": ["chosen", "original"], "into": "both"}).status_code == 302
     score(project, "token-f1", references="both")
     text = page(researcher, "reference-set-delete", "alpha", "both")
-    assert "12 scores use it, by token-f1" in text
+    assert re.search(r"\b12 scores [^.]*\btoken-f1\b", text)
+    assert 'name="with_scores"' in text
     address = reverse("scoring:reference-set-delete", args=["alpha", "both"])
-    assert "Confirm that they are deleted" in read_page(researcher.post(address))
+    assert 'data-level="error"' in read_page(researcher.post(address))
+    assert ReferenceSet.objects.filter(name="both").exists()
     assert researcher.post(address, {"with_scores": "on"}).status_code == 302
     assert not ReferenceSet.objects.filter(name="both").exists()
-    assert "cannot be deleted here" in page(researcher, "reference-set-delete", "alpha", "original")
+    assert 'id="not-deletable"' in page(researcher, "reference-set-delete", "alpha", "original")
 
 
 def test_evaluators_by_set(project, researcher, score) -> None:
-    assert "Nothing to compare yet" in page(researcher, "enhanced", "alpha")
+    assert 'data-empty="scores"' in page(researcher, "enhanced", "alpha")
     for name in ("original", "chosen"):
         score(project, "chrf", references=name)
     text = page(researcher, "enhanced", "alpha")
-    assert "selected by judge for bleu-star" in text
+    assert SELECTED.search(text)
     assert "Williams" in text
     ordered = page(researcher, "enhanced", "alpha", set=["original", "chosen"], first="chosen")
     assert "difference from chosen" in ordered
@@ -125,7 +132,7 @@ def test_evaluators_by_set(project, researcher, score) -> None:
 
 
 def test_curves(project, researcher) -> None:
-    assert "None have been computed yet" in page(researcher, "reliability-curves", "alpha")
+    assert 'id="no-curves"' in page(researcher, "reliability-curves", "alpha")
     response = researcher.post(
         reverse("scoring:reliability-curves", args=["alpha"]),
         {"evaluator": "judge", "other": "second", "references": "original", "sample": 10, "seed": 3},
@@ -135,7 +142,7 @@ def test_curves(project, researcher) -> None:
     assert run.params["other"] == "second"
     Run.objects.filter(pk=run.pk).update(state="succeeded", result=CURVES)
     text = page(researcher, "reliability-curves", "alpha")
-    assert "Reliability by number of references" in text
+    assert "<table" in text
     assert "1 excluded" in text
     assert "badge simulated" not in text
     Run.objects.filter(pk=run.pk).update(result={**CURVES, "n_simulated": 5})

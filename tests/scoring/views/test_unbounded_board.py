@@ -50,10 +50,13 @@ def test_page_files_plot_and_api_agree(judged, client, method):
     client.force_login(judged.researcher)
     slug, given = judged.project.slug, {"method": method, "aspect": "preference"}
     page = read_page(client.get(reverse("scoring:systems", args=[slug]), given))
-    note = "The comparisons fall into 2 parts that were never compared with each other, so only the largest part is"
-    assert page.index(note) < page.index("<table")
-    assert "won every comparison, so its rating has no upper end" in page
     table = client.get(reverse("scoring:systems-file", args=[slug, "json"]), given).json()
+    note = table["extras"]["connectivity"]["note"]
+    assert "2 parts" in note
+    assert page.index('id="connectivity"') < page.index(note[1:]) < page.index("<table")
+    notes = {row["label"]: row["note"] for row in table["rows"]}
+    assert notes["best"] in page
+    assert notes["best"] not in {notes["last"], notes["x"], ""}
     assert {row["label"]: row["rank"] for row in table["rows"]} == PLACES
     assert [row["label"] for row in table["rows"]][:4] == ["best", "x", "y", "last"]
     assert {row["label"] for row in table["rows"] if row["value"] is not None} == {"x", "y"}
@@ -68,12 +71,12 @@ def test_page_files_plot_and_api_agree(judged, client, method):
     )
     assert {row["system"]: row["rank"] for row in rows} == {name: str(rank or "") for name, rank in PLACES.items()}
     assert rows[0]["value"] == ""
-    assert rows[0]["note"] == "won every comparison, so its rating has no upper end"
+    assert rows[0]["note"] == notes["best"]
     latex = read_page(client.get(reverse("scoring:systems-file", args=[slug, "tex"]), given))
     assert "1 & best & -- & " in latex
     assert "- & p & -- & " in latex
-    assert "% best: won every comparison, so its rating has no upper end" in latex
-    assert latex.index("% the comparisons fall into 2 parts") < latex.index(r"\begin{tabular}")
+    assert f"% best: {notes['best']}" in latex
+    assert latex.index(f"% {note}") < latex.index(r"\begin{tabular}")
     svg = client.get(reverse("scoring:systems-svg", args=[slug]), given).content.decode()
     assert "best rank 1, no finite rating" in svg  # in words, for a screen reader
     assert svg.count("rank 1, no finite rating") >= 2  # and drawn
@@ -81,11 +84,11 @@ def test_page_files_plot_and_api_agree(judged, client, method):
     out = io.StringIO()
     call_command("systems", slug, stdout=out, **given)
     lines = out.getvalue().splitlines()
-    first = next(k for k, line in enumerate(lines) if line.startswith("Note: the comparisons fall into 2 parts"))
+    first = next(k for k, line in enumerate(lines) if line.startswith("Note: ") and "2 parts" in line)
     assert first < next(k for k, line in enumerate(lines) if line.startswith("rank"))
     row = next(line for line in lines if line.split()[1:2] == ["best"])
     assert row.split()[0] == "1"
-    assert row.endswith("won every comparison, so its rating has no upper end")
+    assert row.endswith(notes["best"])
 
 
 @pytest.mark.parametrize("method", ["win-rate", "glicko2"])
@@ -98,7 +101,7 @@ def test_methods_with_finite_values_also_rank_one_component(judged, client, meth
         rows = table.json()["rows"]
         assert {row["label"] for row in rows if row["rank"] is None} == {"p", "q"}
         assert {row["label"] for row in rows if row["value"] is None} == {"p", "q"}
-        assert page.index("never compared with each other") < page.index("<table")
+        assert page.index('id="connectivity"') < page.index("<table")
     else:
         assert method == "glicko2"
 
