@@ -147,7 +147,7 @@ def test_upload_without_disk_space_leaves_nothing_behind(cast, disk, settings, a
 
     disk.fill(left=len(content) // 2)
     refused = send()
-    assert (refused.status_code, "The disk of the server is nearly full" in refused.content.decode()) == (507, True)
+    assert (refused.status_code, 'data-error="no-room"' in refused.content.decode()) == (507, True)
     assert (Upload.objects.count(), Run.objects.count(), list_names(settings.UPLOADS_DIR)) == (0, 0, [])
     assert not list(disk.path.glob("*.upload*"))
     disk.free()

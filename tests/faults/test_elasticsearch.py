@@ -141,7 +141,7 @@ def run_doctor() -> str:
 def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, desk, relay, state, settings):
     before, text = list_candidates(cast, desk)
     assert len(before) == 10
-    assert "the built-in index answers" not in text
+    assert "built-in index" not in text
     if state == "closed":
         relay.close()
     else:
@@ -150,7 +150,7 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
         handles.forget()
     during, text = list_candidates(cast, desk, server_is_down=True)
     assert during == before  # the built-in index gives the same list
-    assert text.count("the built-in index answers") == 1
+    assert text.count("built-in index") == 1
     assert list_candidates(cast, desk, server_is_down=True)[0] == before
     client = Client()
     client.force_login(cast.annotator)
@@ -167,7 +167,7 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
     run = execute(corpus)
     assert (run.state, run.result["elasticsearch"]) == (Run.State.SUCCEEDED, "will be updated later")
     assert OutboxRow.objects.get().attempts == 1
-    assert "1 changes are not sent to Elasticsearch yet" in run_doctor()
+    assert "1 changes are not sent" in run_doctor()
     relay.open()
     OutboxRow.objects.update(tried_at=None)
     assert catch_up()["loads"] == 1
@@ -176,7 +176,7 @@ def test_writing_continues_without_the_server_and_it_catches_up(cast, corpus, de
     assert [check.name for check in checks()] == ["corpora"]
     after, text = list_candidates(cast, desk)
     assert after == before
-    assert "the built-in index answers" not in text
+    assert "built-in index" not in text
 
 
 def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
@@ -184,7 +184,7 @@ def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     elastic.drop(elastic.get_alias(corpus))
     during, text = list_candidates(cast, desk, server_is_down=True)
     assert during == before
-    assert "the built-in index answers" in text
+    assert "built-in index" in text
     report = run_doctor()
     assert f"reindex alpha --corpus {CORPUS}" in report
     call_command("reindex", "alpha", "--corpus", CORPUS, "--here", verbosity=0)
@@ -193,4 +193,4 @@ def test_deleted_index_is_reported_and_rebuilt(cast, corpus, desk):
     assert [check.name for check in checks()] == ["corpora"]
     after, text = list_candidates(cast, desk)
     assert after == before
-    assert "the built-in index answers" not in text
+    assert "built-in index" not in text

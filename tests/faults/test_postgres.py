@@ -238,7 +238,7 @@ def test_connection_cut_during_a_submission_stores_nothing_and_a_repeat_once(ins
     with cut_connections("annotation_assignment", "INSERT"):
         lost = installation.post(address, body)
         assert (lost.status, lost.in_time) == (503, True)
-        assert "Nothing was stored incompletely" in lost.json["detail"]
+        assert lost.json["type"].endswith("#unavailable")
         assert Judgement.objects.count() == 0
         assert Slot.objects.filter(campaign=campaign, state=Slot.State.TAKEN).count() == 1
         assert Assignment.objects.get(public=task["id"]).state == Assignment.State.OPEN
@@ -268,7 +268,7 @@ def test_connection_cut_during_an_import_stores_all_or_nothing(installation):
         )
         wait_until(lambda: read_state(upload.run) not in Run.ACTIVE, 60)
         assert (upload.run.state, upload.run.attempt) == (Run.State.FAILED, 3)
-        assert upload.run.error.startswith("The database cannot be reached, 3 times.")
+        assert "3 times" in upload.run.error
         assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 2
         assert rows() == [0, 0, 0]
         retry_run(run=upload.run, user=installation.cast.stranger)

@@ -69,7 +69,6 @@ def test_misspelt_table_parameter_is_refused(viewer, board):
     assert response.status_code == 400
     (fault,) = response.json()["errors"]
     assert fault["field"] == "sistems"
-    assert fault["message"].startswith("sistems is unknown. Known: ")
     assert "systems" in fault["message"]
 
 

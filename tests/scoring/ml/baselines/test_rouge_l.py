@@ -71,11 +71,9 @@ def test_identical_text_in_any_script_is_one(line):
     # English tokenization would drop it, which differs from a text that shares nothing with the reference.
     english = load("rouge-l")
     assert np.isnan(english.score([Record(line, (line,)), Record("tea", (line,))])).all()
-    way_out = "set `lang` to the language of the texts, or tokenize=unicode"
-    assert english.details.reasons == (
-        f"the tokens of rouge-score (a-z, 0-9) miss most of the text: {way_out}",
-        f"the tokens of rouge-score (a-z, 0-9) miss most of every reference: {way_out}",
-    )
+    reasons = english.details.reasons
+    assert ["reference" in reason for reason in reasons] == [False, True]
+    assert all(way_out in reason for reason in reasons for way_out in ("`lang`", "tokenize=unicode"))
 
 
 def test_different_thai_text_is_below_one():
