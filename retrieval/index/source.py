@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from evalapp.translation import gettext as _
 from retrieval.index.errors import CorpusError
 
 LONGEST_LINE = 16 << 20
@@ -41,7 +42,7 @@ class Reader:
             try:
                 self.total = self.path.stat().st_size
             except OSError as error:
-                raise CorpusError(str(source), 0, f"cannot be read ({error.strerror}); check the path") from error
+                raise CorpusError(str(source), 0, _("cannot be read (%(reason)s); check the path", reason=error.strerror)) from error
         else:
             self._rows = source
 
@@ -65,15 +66,14 @@ class Reader:
                     if place == 1:
                         line = line.removeprefix(_MARK)
                     if len(line) > LONGEST_LINE:
-                        raise self.fault(
-                            place, f"is longer than {LONGEST_LINE:,} bytes; shorten the row or leave it out"
-                        )
+                        message = _("is longer than %(limit)s bytes; shorten the row or leave it out", limit=f"{LONGEST_LINE:,}")
+                        raise self.fault(place, message)
                     if place & 1023 == 0:
                         self.done = raw.tell()
                     if not line.isspace():
                         yield self.check(place, self._parsed(place, line))
             except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                message = "the gzip file is damaged or ends in the middle; compress or transfer it again"
+                message = _("the gzip file is damaged or ends in the middle; compress or transfer it again")
                 raise self.fault(place + 1, message) from error
         self.done = self.total
 
@@ -86,22 +86,28 @@ class Reader:
                 end = -1
             return row if end == len(text) else json.loads(text)
         except UnicodeDecodeError as error:
-            raise self.fault(place, "is not UTF-8; save the file as UTF-8") from error
+            raise self.fault(place, _("is not UTF-8; save the file as UTF-8")) from error
         except (ValueError, RecursionError) as error:
-            raise self.fault(place, f'is not JSON ({error}); write one {{"query", "response"}} a line') from error
+            message = _('is not JSON (%(reason)s); write one {"query", "response"} a line', reason=error)
+            raise self.fault(place, message) from error
 
     def check(self, place: int, row: Any) -> Pair:
         if type(row) is not dict and not isinstance(row, Mapping):
-            raise self.fault(place, 'is not an object; write one {"query", "response"} a line')
+            raise self.fault(place, _('is not an object; write one {"query", "response"} a line'))
         query: Any = row.get("query")
         response: Any = row.get("response")
         meta = row.get("meta")
         for name, value in (("query", query), ("response", response)):
             if type(value) is not str or not value or value.isspace():
-                reason = "is missing" if value is None else "is empty" if isinstance(value, str) else "is not a text"
-                raise self.fault(place, f'"{name}" {reason}; give every row a query and a response')
+                if value is None:
+                    message = _('"%(name)s" is missing; give every row a query and a response', name=name)
+                elif isinstance(value, str):
+                    message = _('"%(name)s" is empty; give every row a query and a response', name=name)
+                else:
+                    message = _('"%(name)s" is not a text; give every row a query and a response', name=name)
+                raise self.fault(place, message)
         if meta is not None and not isinstance(meta, dict):
-            raise self.fault(place, '"meta" is not an object; write {"meta": {...}} or leave it out')
+            raise self.fault(place, _('"meta" is not an object; write {"meta": {...}} or leave it out'))
         return Pair(place, query, response, meta or None)
 
     def fault(self, place: int, message: str) -> CorpusError:
