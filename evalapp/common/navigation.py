@@ -1,6 +1,8 @@
 """Navigation of a project in groups. Apps are known only by the names of their URLs; an entry is shown if its URL
 exists and the user's role may open it."""
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -13,6 +15,9 @@ from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import EvalappError
+
+
+_ADDRESS = re.compile(r"/projects/(?P<slug>[-a-zA-Z0-9_]+)/")
 
 
 class Place(NamedTuple):
@@ -91,12 +96,12 @@ def find_role(request: HttpRequest, project: Project) -> str | None:
 def find_addressed_project(request: HttpRequest) -> Project | None:
     """Return the project in the request's address, so that error pages keep its navigation; None if there is none that
     the user is a member of."""
-    match = request.resolver_match
-    if match is None or not hasattr(request, "user") or not request.path.startswith("/projects/"):
+    address = _ADDRESS.match(request.path)  # not the resolver's match, which wrong addresses do not have
+    if address is None or not hasattr(request, "user"):
         return None
     try:
-        return get_project(user=request.user, slug=match.kwargs["slug"], need="member")
-    except (KeyError, EvalappError, DatabaseError):
+        return get_project(user=request.user, slug=address["slug"], need="member")
+    except (EvalappError, DatabaseError):
         return None
 
 
@@ -136,3 +141,9 @@ def list_groups(request: HttpRequest | None, project: Project) -> list[Group]:
         )
         for label, entries in listed
     ]
+
+
+def find_parent(request: HttpRequest | None, groups: Iterable[Group]) -> Entry | None:
+    """Return the current entry of `groups` if the page is below it; None on the page of the entry itself."""
+    current = next((place for group in groups for place in group.places if place.is_current), None)
+    return current if current is not None and request is not None and request.path != current.url else None

@@ -42,7 +42,9 @@ class Reader:
             try:
                 self.total = self.path.stat().st_size
             except OSError as error:
-                raise CorpusError(str(source), 0, _("cannot be read (%(reason)s); check the path", reason=error.strerror)) from error
+                raise CorpusError(
+                    str(source), 0, _("cannot be read (%(reason)s); check the path", reason=error.strerror)
+                ) from error
         else:
             self._rows = source
 
@@ -66,7 +68,9 @@ class Reader:
                     if place == 1:
                         line = line.removeprefix(_MARK)
                     if len(line) > LONGEST_LINE:
-                        message = _("is longer than %(limit)s bytes; shorten the row or leave it out", limit=f"{LONGEST_LINE:,}")
+                        message = _(
+                            "is longer than %(limit)s bytes; shorten the row or leave it out", limit=f"{LONGEST_LINE:,}"
+                        )
                         raise self.fault(place, message)
                     if place & 1023 == 0:
                         self.done = raw.tell()

@@ -14,7 +14,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from evalapp.common.documentation import find_help
-from evalapp.common.navigation import Group, list_groups
+from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.side_figures import failure_sentence
 
@@ -156,6 +156,12 @@ def nav_url(name: str, *args: Any, **kwargs: Any) -> str:
 def project_nav(context: template.Context) -> list[Group]:
     """Return the groups of the navigation of `project` with the entries that the user may open."""
     return list_groups(context.get("request"), context["project"])
+
+
+@register.simple_tag(takes_context=True)
+def page_parent(context: template.Context, groups: list[Group]) -> Entry | None:
+    """Return the entry of the navigation that the page is below; None if it is an entry itself."""
+    return find_parent(context.get("request"), groups or [])
 
 
 @register.simple_tag

@@ -7,7 +7,7 @@ from django.test import Client, RequestFactory
 from django.urls import reverse
 
 from evalapp.accounts.models import Project
-from evalapp.common.navigation import GROUPS, list_groups
+from evalapp.common.navigation import GROUPS, find_parent, list_groups
 
 
 def list_for(user, project, name="project", *parts):
@@ -54,9 +54,10 @@ def test_the_longest_address_is_the_current_entry(cast, name, expected):
     assert find_current(list_for(cast.researcher, cast.project, name)) == [expected]
 
 
-def test_error_pages_keep_the_navigation_of_members_only(cast):
+@pytest.mark.parametrize("page", ["items/1000000000/", "no/such/page/", "no-%00-page/"])
+def test_error_pages_keep_the_navigation_of_members_only(cast, page):
     client = Client()
-    address = reverse("annotation:item-show", args=[cast.project.slug, 10**9])
+    address = reverse("project", args=[cast.project.slug]) + page
     items = f'href="{reverse("annotation:item-list", args=[cast.project.slug])}"'
     client.force_login(cast.researcher)
     page = client.get(address)
@@ -67,3 +68,11 @@ def test_error_pages_keep_the_navigation_of_members_only(cast):
     assert page.status_code == 404
     assert items not in page.content.decode()
     assert cast.project.name not in page.content.decode()
+
+
+def test_pages_below_an_entry_lead_back_to_it(cast):
+    groups = list_for(cast.researcher, cast.project, "scoring:evaluator-upload")
+    request = RequestFactory().get(reverse("scoring:evaluator-upload", args=[cast.project.slug]))
+    assert find_parent(request, groups).url == reverse("scoring:evaluator-list", args=[cast.project.slug])
+    request = RequestFactory().get(reverse("scoring:robustness", args=[cast.project.slug]))
+    assert find_parent(request, list_for(cast.researcher, cast.project, "scoring:robustness")) is None
