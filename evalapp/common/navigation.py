@@ -16,7 +16,6 @@ from evalapp.accounts.roles import ROLES_FOR, Need
 from evalapp.accounts.selectors import get_project
 from evalapp.common.errors import EvalappError
 
-
 _ADDRESS = re.compile(r"/projects/(?P<slug>[-a-zA-Z0-9_]+)/")
 
 
