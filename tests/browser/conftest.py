@@ -52,12 +52,18 @@ MARK_SIMILAR_ROWS = """() => {
     });
   }
 }"""
-RUN_AXE = """async (colours) => {
-  const rules = ["color-contrast", "link-in-text-block"];
+#: Rules that depend on the colour scheme, and on the width of the window.
+COLOURS = ("color-contrast", "link-in-text-block")
+WIDTHS = ("scrollable-region-focusable", "target-size", "aria-hidden-focus", "focus-order-semantics", "skip-link")
+RUN_AXE = """async ([colours, only]) => {
   const resultTypes = ["violations"];
-  const runs = [[{ exclude: [["[data-similar]"]] }, { resultTypes, runOnly: { type: "rule", values: rules } }]];
-  const others = Object.fromEntries(rules.map((name) => [name, { enabled: false }]));
-  if (!colours) runs.push([document, { resultTypes, rules: others }]);
+  const runs = [];
+  if (only === null || only.some((name) => colours.includes(name))) {
+    runs.push([{ exclude: [["[data-similar]"]] }, { resultTypes, runOnly: { type: "rule", values: colours } }]);
+  }
+  const others = Object.fromEntries(colours.map((name) => [name, { enabled: false }]));
+  if (only === null) runs.push([document, { resultTypes, rules: others }]);
+  else if (!runs.length) runs.push([document, { resultTypes, runOnly: { type: "rule", values: only } }]);
   const violations = [];
   for (const [context, options] of runs) violations.push(...(await axe.run(context, options)).violations);
   return violations.map(({ id, help, nodes }) => ({ id, help, targets: nodes.map((node) => node.target) }));
@@ -312,15 +318,15 @@ def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest)
 
 @pytest.fixture
 def axe() -> Callable[..., list[str]]:
-    """`axe(page)`: the violations that axe-core finds on the page, one line each. `colours`: only the rules that
-    depend on the colour scheme."""
+    """`axe(page)`: the violations that axe-core finds on the page, one line each. `only`: these
+    rules, COLOURS or WIDTHS."""
     from axe_playwright_python.base import AXE_SCRIPT
 
-    def check(page: Any, *, colours: bool = False) -> list[str]:
+    def check(page: Any, only: tuple[str, ...] | None = None) -> list[str]:
         if not page.evaluate("typeof axe === 'object'"):
             page.evaluate(AXE_SCRIPT)
         page.evaluate(MARK_SIMILAR_ROWS)
-        violations = page.evaluate(RUN_AXE, colours)
+        violations = page.evaluate(RUN_AXE, [COLOURS, only])
         return [f"{row['id']}: {row['help']} {row['targets'][:5]}" for row in violations]
 
     return check

@@ -1,6 +1,7 @@
 """All pages in a browser, with data, with unusual texts and in an empty project: no script errors, no violations of the
-security policy, no violations found by axe in light and dark, no horizontal scrolling at 360 px. A page is loaded once
-and then checked in the other appearances, because loading takes most of the time and no script depends on them."""
+security policy, no violations found by axe in light, in dark and at 360 px, no horizontal scrolling at 360 px and at
+200 % zoom, no shift of the layout while loading. A page is loaded once and then checked in the other appearances,
+because loading takes most of the time and no script depends on them."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import pytest
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import Role
+from tests.browser.conftest import COLOURS, WIDTHS
 from tests.browser.world import (
     ROUTES_WITHOUT_PAGE,
     get_navigation_urls,
@@ -24,6 +26,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 Open = Callable[..., Any]
 
 DESKTOP, PHONE = {"width": 1100, "height": 800}, {"width": 360, "height": 740}
+#: The desktop at 200 % zoom: half as many pixels of the style sheet.
+ZOOMED = {"width": 550, "height": 400}
+#: Above this, people see a page jump while it loads (web.dev's limit is .1).
+LAYOUT_SHIFT = 0.05
+MEASURE_SHIFT = """() => new Promise((resolve) => {
+  let sum = 0;
+  const add = (list) => list.getEntries().forEach((entry) => { if (!entry.hadRecentInput) sum += entry.value; });
+  new PerformanceObserver(add).observe({ type: "layout-shift", buffered: true });
+  requestAnimationFrame(() => setTimeout(() => resolve(sum), 0));
+})"""
 MEASURE_PAGE = """() => {
   const root = document.documentElement;
   const isVisible = (heading) => heading.closest("main, header");
@@ -48,6 +60,7 @@ class PageChecker:
         self.console_errors: list[str] = []
         self.location, self.ignores_console = "", False
         self.problems: list[str] = []
+        self.largest_shift = 0.0
 
     def get_window(self, user: Any) -> Any:
         name = user.username if user else ""
@@ -67,12 +80,19 @@ class PageChecker:
             return
         self.check_layout(page)
         self.report(*self.axe(page))
+        shift = page.evaluate(MEASURE_SHIFT)
+        self.largest_shift = max(self.largest_shift, shift)
+        if shift > LAYOUT_SHIFT:
+            self.report(f"the layout shifts by {shift:.3f} while loading")
         if self.all_appearances:
             page.emulate_media(color_scheme="dark")
             page.evaluate(FINISH_TRANSITIONS)
-            self.report(*(f"in dark: {line}" for line in self.axe(page, colours=True)))
+            self.report(*(f"in dark: {line}" for line in self.axe(page, COLOURS)))
+            page.set_viewport_size(ZOOMED)
+            self.check_layout(page)
             page.set_viewport_size(PHONE)
             self.check_layout(page)
+            self.report(*(f"at 360 px: {line}" for line in self.axe(page, WIDTHS)))
             page.set_viewport_size(DESKTOP)
             page.emulate_media(color_scheme="light")
 
@@ -112,6 +132,7 @@ def test_pages(
             checker.open(user, path, (200, 404) if "not-a-secret" in path else (200,))
     checker.assert_no_problems()
     record_property("figure", f"{sum(map(len, world.pages.values()))} pages in Chromium, 0 violations of the policy")
+    record_property("layout shift", f"{checker.largest_shift:.3f} at most")
 
 
 @pytest.mark.promise("policy", "scripts")
