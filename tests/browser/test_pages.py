@@ -1,7 +1,7 @@
 """All pages in a browser, with data, with unusual texts and in an empty project: no script errors, no violations of the
 security policy, no violations found by axe in light, in dark and at 360 px, no horizontal scrolling at 360 px and at
-200 % zoom, no shift of the layout while loading. A page is loaded once and then checked in the other appearances,
-because loading takes most of the time and no script depends on them."""
+200 % zoom, names and landmarks in the accessibility tree, no shift of the layout while loading. A page is loaded once
+and then checked in the other appearances, because loading takes most of the time and no script depends on them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import Role
 from tests.browser.conftest import COLOURS, WIDTHS
+from tests.browser.tree import find_tree_problems
 from tests.browser.world import (
     ROUTES_WITHOUT_PAGE,
     get_navigation_urls,
@@ -80,6 +81,7 @@ class PageChecker:
             return
         self.check_layout(page)
         self.report(*self.axe(page))
+        self.report(*find_tree_problems(page))
         shift = page.evaluate(MEASURE_SHIFT)
         self.largest_shift = max(self.largest_shift, shift)
         if shift > LAYOUT_SHIFT:
