@@ -54,7 +54,7 @@ MARK_SIMILAR_ROWS = """() => {
 }"""
 #: Rules that depend on the colour scheme, and on the width of the window.
 COLOURS = ("color-contrast", "link-in-text-block")
-WIDTHS = ("scrollable-region-focusable", "target-size", "aria-hidden-focus", "focus-order-semantics", "skip-link")
+WIDTHS = ("scrollable-region-focusable", "target-size", "aria-hidden-focus", "skip-link")
 RUN_AXE = """async ([colours, only]) => {
   const resultTypes = ["violations"];
   const runs = [];

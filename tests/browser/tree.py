@@ -7,27 +7,26 @@ from typing import Any
 #: Roles that screen readers list or stop at, and that are useless without a name.
 NAMED = {
     "button", "link", "textbox", "searchbox", "checkbox", "radio", "combobox", "listbox", "slider", "spinbutton",
-    "image", "dialog", "region", "progressbar", "meter", "figure",
+    "image", "dialog", "region", "progressbar", "meter",
 }  # fmt: skip
 
 
 def list_nodes(page: Any) -> list[dict[str, Any]]:
-    """Return the nodes of the page's accessibility tree that are not ignored."""
+    """Return the nodes of the page's accessibility tree. Ignored ones have no role; their children may matter."""
     session = page.context.new_cdp_session(page)
     try:
-        nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+        return list(session.send("Accessibility.getFullAXTree")["nodes"])
     finally:
         session.detach()
-    return [node for node in nodes if not node["ignored"]]
 
 
 def read_value(node: dict[str, Any], part: str) -> str:
     """Return the role, the name or the value of a node as text."""
-    return str(node.get(part, {}).get("value", "")).strip()
+    return "" if node["ignored"] else str(node.get(part, {}).get("value", "")).strip()
 
 
 def list_live_texts(page: Any) -> list[str]:
-    """Return the name of each live region, or without one its text."""
+    """Return the text of each live region."""
     nodes = {node["nodeId"]: node for node in list_nodes(page)}
 
     def read_text(node: dict[str, Any]) -> str:
