@@ -83,6 +83,7 @@ SHOTS = (
     Shot("power", P + "agreement/power/"),
     Shot("evaluators", P + "evaluators/"),
     Shot("evaluator", P + "evaluators/chrf/"),
+    Shot("score-selected", P + "evaluators/score/?evaluators=length&evaluators=chrf&evaluators=bertscore"),
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
     Shot("evaluator-train", P + "evaluators/train/shared-bert/"),
     Shot("robustness", P + "evaluators/robustness/"),

@@ -47,6 +47,7 @@ app_name = "scoring"
 #: Addresses below a project.
 PROJECT = [
     path("evaluators/", evaluators.evaluator_list, name="evaluator-list"),
+    path("evaluators/score/", evaluators.score_selected, name="score-selected"),
     path("evaluators/sentinels/", evaluators.score_sentinels, name="score-sentinels"),
     path("evaluators/apply/<slug:name>/", evaluators.apply, name="evaluator-apply"),
     path("evaluators/train/<slug:name>/", trained.train, name="train"),

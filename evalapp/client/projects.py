@@ -227,6 +227,17 @@ class Project:
         params = {name: value for name, value in params.items() if value is not None}
         return self.start("score", idempotency_key=idempotency_key, evaluator=evaluator, **params)
 
+    def score_several(
+        self, evaluators: Sequence[str], *, references: str | None = None, idempotency_key: str | None = None
+    ) -> list[Run]:
+        """Apply several evaluators with their default options; return the runs of those with something to score.
+        `idempotency_key`: see `start`."""
+        body = {"evaluators": list(evaluators), **({} if references is None else {"references": references})}
+        key = new_key() if idempotency_key is None else idempotency_key
+        answer = self._session.post(f"{self._path}scores/", body, key=key)
+        with expecting("the runs of several evaluators"):
+            return [Run.from_wire(self._session, row) for row in answer["runs"]]
+
     def train(self, evaluator: str, **params: Any) -> Run:
         """Train an evaluator on this project; return the run. `params` are those of the run (aspect, profile, seed,
         ...) and an `idempotency_key`, see `start`."""

@@ -9,12 +9,15 @@ from django.utils.translation import gettext_lazy
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from annotation.models.data import ORIGINAL
 from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField
+from evalapp.common.api.runs import RunSerializer
 
 from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, count_pair_characters
 from ..models import Evaluator, Score
 from ..selectors.score_sets import list_combinations
 from ..selectors.training import list_files, read_card
+from ..services.several import MOST_EVALUATORS, OUTCOMES
 
 
 class TranslatedField(serializers.CharField):
@@ -31,6 +34,36 @@ class OptionSerializer(serializers.Serializer):
     help = TranslatedField()
     choices = serializers.ListField(child=serializers.CharField())
     advanced = serializers.BooleanField()
+
+
+class SeveralSerializer(StrictSerializer):
+    """Evaluators to apply together."""
+
+    evaluators = serializers.ListField(child=TextField(max_length=200), max_length=MOST_EVALUATORS, min_length=1)
+    references = TextField(max_length=200, default=ORIGINAL)
+    dry_run = serializers.BooleanField(default=False)
+
+
+class PlannedScoresSerializer(serializers.Serializer):
+    """What is done for an evaluator."""
+
+    evaluator = serializers.CharField()
+    outcome = serializers.ChoiceField(
+        choices=OUTCOMES,
+        help_text=gettext_lazy("What was scored before: new: nothing; changed: other texts; current: everything."),
+    )
+    references = serializers.CharField()
+    n_outputs = serializers.IntegerField(help_text=gettext_lazy("At most this many outputs are scored."))
+    seconds = serializers.FloatField()
+    is_measured = serializers.BooleanField(help_text=gettext_lazy("The time is that of its last run here."))
+    why = serializers.CharField(help_text=gettext_lazy("Why it is refused."))
+
+
+class SeveralAnswerSerializer(serializers.Serializer):
+    """The queued runs, and what is done for each evaluator."""
+
+    runs = RunSerializer(many=True)
+    plan = PlannedScoresSerializer(many=True)
 
 
 class CatalogueEntrySerializer(serializers.Serializer):

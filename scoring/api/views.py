@@ -11,8 +11,11 @@ from rest_framework.views import APIView
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import PAGES, refuse_unknown
+from evalapp.common.api.idempotency import idempotent
+from evalapp.common.api.runs import RunSerializer
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.forms import read_number
+from evalapp.common.models import Run
 from evalapp.common.pagination import KeysetPagination, one_page
 
 from ..models import Score, ScoreSet
@@ -20,12 +23,15 @@ from ..selectors.catalogue import entries
 from ..selectors.inputs import count_outputs
 from ..selectors.score_sets import current_sets, list_states
 from ..services.scores import delete_scores
+from ..services.several import plan_scores, score_several
 from .serializers import (
     CatalogueEntrySerializer,
     CatalogueSerializer,
     EvaluatorsSerializer,
     ScoreSerializer,
     ScoreSetSerializer,
+    SeveralAnswerSerializer,
+    SeveralSerializer,
 )
 
 
@@ -80,6 +86,24 @@ class ScoreList(APIView):
             rows.select_related("output__item", "output__system", "score_set__evaluator"), request, self
         )
         return paginator.get_paginated_response(ScoreSerializer(result, many=True).data)
+
+    @extend_schema(operation_id="scores_create", request=SeveralSerializer, responses={202: SeveralAnswerSerializer})
+    @idempotent()
+    def post(self, request: Request, slug: str) -> Response:
+        """Score with several evaluators, each with its default options. What is already scored is left alone. With
+        `dry_run` nothing is queued."""
+        project = get_project(user=request.user, slug=slug, need="write")
+        given = SeveralSerializer(data=request.data)
+        given.is_valid(raise_exception=True)
+        body = dict(given.validated_data)
+        plans = plan_scores(project=project, evaluators=body["evaluators"], references=body["references"])
+        runs: list[Run] = []
+        if not body["dry_run"]:
+            runs, _rest = score_several(
+                project=project, user=request.user, evaluators=body["evaluators"], references=body["references"]
+            )
+        rows = RunSerializer(runs, many=True, context={"request": request, "project": project}).data
+        return Response({"runs": rows, "plan": [plan.as_dict() for plan in plans]}, status=202)
 
 
 class ScoreSetShow(APIView):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -20,7 +21,7 @@ from annotation.models.data import ORIGINAL
 from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
 from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
@@ -53,6 +54,58 @@ class NewScore:
     in_training: bool = False
 
 
+@dataclass(frozen=True)
+class ScoringRequest:
+    """A checked request: the evaluator, the parameters of its run, the name that its scores get."""
+
+    entry: Entry
+    trained: Evaluator | None
+    params: dict[str, Any]
+    slug: str
+    queue: str
+
+    @property
+    def title(self) -> str:
+        name, references = self.slug, self.params["references"]
+        if references in ("", ORIGINAL):
+            return _("Score with %(name)s") % {"name": name}
+        return _("Score with %(name)s and %(references)s") % {"name": name, "references": references}
+
+
+class Grounds:
+    """What requests to score a project are checked against. Each part is read once, for any number of evaluators."""
+
+    def __init__(self, project: Project, names: Sequence[str]) -> None:
+        self.project, self.names = project, set(names)
+        self.found: dict[str, ReferenceSet | EvalappError] = {}
+
+    @cached_property
+    def rows(self) -> dict[str, Evaluator]:
+        return {row.slug: row for row in Evaluator.objects.filter(project=self.project, slug__in=self.names)}
+
+    @cached_property
+    def n_outputs(self) -> int:
+        return count_outputs(self.project)
+
+    def find(self, slug: str) -> Evaluator | None:
+        if slug in self.names:
+            return self.rows.get(slug)
+        return Evaluator.objects.filter(project=self.project, slug=slug).first()
+
+    def get_references(self, name: str) -> ReferenceSet:
+        """Return the reference set. Raises `BadInput` if it has no reference for any output."""
+        if name not in self.found:
+            try:
+                self.found[name] = found = get_reference_set(self.project, name)
+                _check_references(self.project, found)
+            except EvalappError as error:
+                self.found[name] = error
+        result = self.found[name]
+        if isinstance(result, EvalappError):
+            raise result
+        return result
+
+
 def apply_evaluator(
     *,
     project: Project,
@@ -68,12 +121,32 @@ def apply_evaluator(
     `evaluator`: name in the catalogue, or slug of a trained or combined evaluator. Returns the active run of the same
     request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
     """
-    combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
-    if combined is not None:
+    grounds = Grounds(project, [evaluator])
+    row = grounds.find(evaluator)
+    if row is not None and row.is_combined:
         from .combining import combine_again
 
-        return combine_again(project=project, user=user, evaluator=combined, send=send)
-    trained = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
+        return combine_again(project=project, user=user, evaluator=row, send=send)
+    asked = check_scoring(grounds, evaluator, options, references, any_encoder=any_encoder)
+    run = enqueue_run(
+        kind="score", project=project, user=user, params=asked.params, title=asked.title, send=send, queue=asked.queue
+    )
+    if warning := warn_unreadable(project, asked.entry, asked.params["options"], asked.trained):
+        RunLog.objects.get_or_create(run=run, text=_("Warning: %(text)s") % {"text": warning})
+    return run
+
+
+def check_scoring(
+    grounds: Grounds,
+    evaluator: str,
+    options: Mapping[str, Any] | None = None,
+    references: str = ORIGINAL,
+    *,
+    any_encoder: bool = False,
+) -> ScoringRequest:
+    """Check a request to score with an evaluator that is not a combination."""
+    project, row = grounds.project, grounds.find(evaluator)
+    trained = row if row is not None and row.is_trained else None
     if trained is not None:
         refuse_away(trained)
     entry = get_entry(trained.name) if trained else _applicable(project, evaluator)
@@ -84,24 +157,24 @@ def apply_evaluator(
     elif not any_encoder:
         check_models(entry.options, parsed)
     references = references or ORIGINAL
-    against = get_reference_set(project, references) if "references" in entry.needs else None
-    references = references if against else ""
-    if not count_outputs(project):
+    if not grounds.n_outputs:
         text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score.")
         raise BadInput(text % {"project": project.slug})
-    if against is not None:
-        _check_references(project, against)
+    against = grounds.get_references(references) if "references" in entry.needs else None
     slug = trained.slug if trained else make_slug(entry.name, parsed, get_default_options(entry, project))
     if not trained:
-        _check_slug(Evaluator.objects.filter(project=project, slug=slug).first(), entry.name)
-    params = {"evaluator": evaluator if trained else entry.name, "options": parsed, "references": references}
-    title = _("Score with %(name)s") if references in ("", ORIGINAL) else _("Score with %(name)s and %(references)s")
-    title %= {"name": slug, "references": references}
-    queue = "gpu" if "encoder" in entry.needs or encoder or trained else ""
-    run = enqueue_run(kind="score", project=project, user=user, params=params, title=title, send=send, queue=queue)
-    if warning := warn_unreadable(project, entry, parsed, trained):
-        RunLog.objects.get_or_create(run=run, text=_("Warning: %(text)s") % {"text": warning})
-    return run
+        _check_slug(grounds.find(slug), entry.name)
+    return ScoringRequest(
+        entry=entry,
+        trained=trained,
+        params={
+            "evaluator": evaluator if trained else entry.name,
+            "options": parsed,
+            "references": references if against else "",
+        },
+        slug=slug,
+        queue="gpu" if "encoder" in entry.needs or encoder or trained else "",
+    )
 
 
 def _check_references(project: Project, against: ReferenceSet) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 #: Words that URLs use in the place of an evaluator's name.
-RESERVED = frozenset({"apply", "combine", "robustness", "sentinels", "train", "trained", "upload"})
+RESERVED = frozenset({"apply", "combine", "robustness", "score", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
 #: Run parameters that name evaluators (see `names_in`; a test compares them with the kinds of run).
 NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")

@@ -1,17 +1,21 @@
-"""Pages of evaluators: the catalogue, applying an evaluator, and an evaluator with its training and scores. Training,
+"""Pages of evaluators: the catalogue, applying evaluators, and an evaluator with its training and scores. Training,
 files and deletion are in `trained`."""
+
+from __future__ import annotations
 
 import csv
 import re
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, ngettext
 
+from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, Conflict, NotThere
@@ -21,7 +25,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page, project_page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
-from scoring.forms.fields import ApplyForm, add_faults
+from scoring.forms.fields import ApplyForm, add_faults, list_reference_sets
 from scoring.plots.curves import draw
 
 from ..models import Evaluator, Score, ScoreSet
@@ -42,17 +46,23 @@ from ..selectors.training import (
     refuse_unfinished,
 )
 from ..services.scores import apply_evaluator
+from ..services.several import plan_scores, score_several
 from .starting import open_run
 
-#: Parts of the catalogue: kind, heading, description.
+if TYPE_CHECKING:
+    from scoring.ml import Entry
+
+#: Parts of the catalogue: name, heading, description.
 PARTS = (
-    ("trained", gettext_noop("Trained"), gettext_noop("Trained on the texts and judgements of this project.")),
-    ("baseline", gettext_noop("Baselines"), gettext_noop("Applied without training.")),
     (
         "sentinel",
         gettext_noop("Trivial baselines"),
         gettext_noop("They know nothing of quality; a metric that does not beat them adds no evidence."),
     ),
+    ("words", gettext_noop("Overlap with references"), gettext_noop("Compare words or characters with references.")),
+    ("vectors", gettext_noop("Encoders"), gettext_noop("Compare texts by a pretrained encoder; slower.")),
+    ("alone", gettext_noop("Without references"), gettext_noop("Need only the outputs.")),
+    ("trained", gettext_noop("To train"), gettext_noop("Trained on the texts and judgements of this project.")),
 )
 Lines: TypeAlias = dict[str, list[tuple[float, float]]]
 #: Plots shown at once; those of single aspects can be unfolded.
@@ -67,23 +77,63 @@ def evaluator_list(request: HttpRequest, project: Project) -> HttpResponse:
     for state in states:
         applied.setdefault(state.score_set.evaluator.name, []).append(state)
     facts = find_training_data(project)
-    rows = [
-        {"entry": entry, "states": applied.get(entry.name, []), "missing": missing_for(entry, facts)}
-        for entry in entries()
-    ]
+    parts: dict[str, list[dict[str, Any]]] = {name: [] for name, _title, _about in PARTS}
+    for entry in entries():
+        row = {"entry": entry, "states": applied.get(entry.name, []), "missing": missing_for(entry, facts)}
+        # Baselines for a start; further metrics are a choice of the user.
+        row["is_advised"] = not states and entry.kind == "sentinel"
+        row["lacks_references"] = not entry.learns and "references" in entry.needs and not facts["references"]
+        parts[_find_part(entry)].append(row)
     context = {
         "project": project,
-        "parts": [
-            (_(title), _(about), [row for row in rows if row["entry"].kind == kind]) for kind, title, about in PARTS
-        ],
+        "parts": [(name, _(title), _(about), parts[name]) for name, title, about in PARTS],
         "states": states,
         "trained": list(list_trained(project)),
         "under_way": list(list_active_runs(project, "train")),
         "n_outputs": n_outputs,
-        "n_unscored_sentinels": sum(row["entry"].kind == "sentinel" and not row["states"] for row in rows),
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/evaluators/list.html", context)
+
+
+def _find_part(entry: Entry) -> str:
+    if entry.kind == "sentinel" or entry.learns:
+        return "trained" if entry.learns else "sentinel"
+    if "encoder" in entry.needs:
+        return "vectors"
+    return "words" if "references" in entry.needs else "alone"
+
+
+@project_page(GET="write", POST="write")
+def score_selected(request: HttpRequest, project: Project) -> HttpResponse:
+    """Show what scoring with the selected evaluators would do, then queue it."""
+    given = request.POST if request.method == "POST" else request.GET
+    names, references = given.getlist("evaluators"), given.get("references", "") or ORIGINAL
+    if not names:
+        messages.warning(request, _("Select at least one evaluator."))
+        return redirect("scoring:evaluator-list", project.slug)
+    if request.method == "POST":
+        runs, _rest = score_several(project=project, user=request.user, evaluators=names, references=references)
+        if not runs:
+            messages.success(request, _("All selected evaluators have been applied."))
+            return redirect("scoring:evaluator-list", project.slug)
+        text = ngettext("%(count)d run queued.", "%(count)d runs queued.", len(runs))
+        messages.success(request, text % {"count": len(runs)})
+        return redirect(f"{reverse('run-list', args=[project.slug])}?kind=score")
+    plans = plan_scores(project=project, evaluators=names, references=references)
+    needed = [plan for plan in plans if plan.is_needed]
+    context = {
+        "project": project,
+        "plans": plans,
+        "needed": needed,
+        "seconds": sum(plan.seconds for plan in needed),
+        "is_measured": all(plan.is_measured for plan in needed),
+        "n_outputs": needed[0].n_outputs if needed else 0,
+        "names": names,
+        "references": references,
+        "sets": list_reference_sets(project),
+    }
+    return page(request, "scoring/evaluators/score.html", context)
 
 
 @project_page(GET="write", POST="write")

@@ -118,6 +118,7 @@ CALLS: dict[str, Call] = {
         '{"item": "i000", "system": "sys-c", "text": "Hello."}\n', query="?kind=outputs",
         content="application/x-ndjson",
     ),
+    "scores_create": Call({"evaluators": ["length", "chrf"]}),
     "systems_partial_update": Call({"kind": "human"}),
     "projects_campaigns_create": Call(
         {"name": "Naturalness", "kind": "likert", "overlap": 3, "items": {"sample": 4}, "seed": 13,

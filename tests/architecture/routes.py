@@ -186,6 +186,10 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:writing-delete": [R("write", pk="writing campaign"), R("write", "post", pk="writing campaign")],
     # ---- scores and rankings
     "scoring:evaluator-list": [R("read")],
+    "scoring:score-selected": [
+        R("write", query="?evaluators=chrf"),
+        R("write", "post", {"evaluators": "chrf"}),
+    ],
     "scoring:score-sentinels": [R("write", "post")],
     "scoring:evaluator-apply": [R("write", name="chrf"), R("write", "post", name="chrf")],
     "scoring:combine": [R("write"), R("write", "post")],
@@ -357,7 +361,7 @@ API: dict[str, list[Rule]] = {
     "api-reference-set": [R("read", name="original"), R("write", "delete", name="original")],
     "api-reference-set-comparison": [R("read", name="original", other="original")],
     "api-reference-set-traces": [R("read", name="original")],
-    "api-score-list": [R("read")],
+    "api-score-list": [R("read"), R("write", "post", {"evaluators": ["chrf"]})],
     "api-score-set": [R("write", "delete", pk="score set")],
     "api-agreement": [R("read")],
     "api-power": [R("read")],

@@ -304,6 +304,7 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:agreement-power", slug, query="?test=williams&effect=0.4,0.3,0.5")
     world.add(cast.researcher, "scoring:evaluator-list", slug)
     world.add(cast.researcher, "scoring:evaluator-apply", slug, "bertscore")
+    world.add(cast.researcher, "scoring:score-selected", slug, query="?evaluators=length&evaluators=chrf")
     world.add(cast.researcher, "scoring:evaluator", slug, "token-f1")
     world.add(cast.researcher, "scoring:scores-delete", slug, "token-f1")
     world.add(cast.researcher, "scoring:train", slug, "comparative")

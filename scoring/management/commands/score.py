@@ -4,15 +4,44 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.management.base import CommandParser
+
+from annotation.models.data import ORIGINAL
+from evalapp.common.commands import find_project
+from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from scoring.management.job_command import JobCommand
+from scoring.services.several import plan_scores
 
 
 class Command(JobCommand):
     kind = "score"
     more = {"any_encoder": True}
-    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator"
+    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator; several have default options"
     help = "Apply an evaluator to every output not yet scored with the same signature."
+
+    def add_first(self, parser: CommandParser) -> None:
+        parser.add_argument("evaluator", nargs="+", help=self.evaluator_help)
+        parser.add_argument("--project", required=True, metavar="SLUG")
+
+    def work(self, *args: Any, evaluator: list[str], **options: Any) -> dict[str, Any]:
+        if len(evaluator) == 1:
+            return super().work(*args, evaluator=evaluator[0], **options)
+        if options["options"]:
+            raise BadInput("--set is for a single evaluator: several have their default options.")
+        references = options["references"] or ORIGINAL
+        plans = plan_scores(project=find_project(options["project"]), evaluators=evaluator, references=references)
+        for plan in plans:
+            if not plan.is_needed:
+                self.say(f"{plan.evaluator}: {plan.outcome}{f': {plan.why}' if plan.why else ''}")
+        needed = [plan.evaluator for plan in plans if plan.is_needed]
+        started = [self.start(send=not options["here"], evaluator=name, **options) for name in needed]
+        runs = [self.follow(run, options) for run in started]
+        return {"runs": runs, "plan": [plan.as_dict() for plan in plans]}
+
+    def show(self, result: dict[str, Any]) -> None:
+        for one in result.get("runs", [result]):
+            super().show(one)
 
     def start(self, *, send: bool, **options: Any) -> Run:
         run = super().start(send=send, **options)
