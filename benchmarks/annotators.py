@@ -46,7 +46,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     report = Report()
     looks: list[dict[str, Any]] = []
     with start_installation(
-        "web", "worker-cpu", "worker-gpu", "worker-live", "beat", variables={"WEB_WORKERS": str(options.workers)}
+        "web",
+        "worker-cpu",
+        "worker-gpu",
+        "worker-train",
+        "worker-live",
+        "beat",
+        variables={"WEB_WORKERS": str(options.workers)},
     ) as made:
         campaign = run_django_code(made, PREPARE, items=items, names=names, password=PASSWORD, overlap=OVERLAP)
         before: dict[str, float] = {}

@@ -138,7 +138,7 @@ class Program:
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     disk: dict[str, float] = {}
-    with start_installation("web", "worker-cpu", "worker-gpu", "worker-live", "beat") as made:
+    with start_installation("web", "worker-cpu", "worker-gpu", "worker-train", "worker-live", "beat") as made:
         token = run_django_code(made, PREPARE)
         program, watch = Program(made, token), Watch(made)
         program.ask("GET", "projects/")

@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging
+from kombu import Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
 
@@ -38,12 +39,16 @@ def survive_redis_outages() -> None:
 def configure() -> None:
     from django.conf import settings
 
+    from evalapp.common.jobs import QUEUES
+
     survive_redis_outages()
     app.conf.update(
         broker_url=broker(settings.REDIS_URL),
         broker_connection_retry_on_startup=True,
         broker_transport_options={
             "visibility_timeout": VISIBILITY_TIMEOUT,
+            # A worker of several queues takes messages in the order of its --queues.
+            "queue_order_strategy": "priority",
             # Look for tasks of dead workers every second instead of every 100 s.
             "unacked_restore_interval": 2,
             "unacked_restore_throttle": 1,
@@ -59,6 +64,8 @@ def configure() -> None:
         task_acks_late=True,
         task_reject_on_worker_lost=True,
         task_default_queue="cpu",
+        # A worker without --queues serves all.
+        task_queues=[Queue(name, Exchange(name), routing_key=name) for name in QUEUES],
         task_publish_retry=False,
         worker_prefetch_multiplier=1,
         worker_cancel_long_running_tasks_on_connection_loss=False,

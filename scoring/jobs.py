@@ -31,7 +31,7 @@ combine = Job(
 )
 train = Job(
     "train",
-    "gpu",
+    "train",
     _PIPELINES + "train:run",
     "Train an evaluator on the data of a project.",
     request=_SERVICES + "training:start_training",

@@ -14,10 +14,10 @@ from django.db.models import Count, Min
 from django.utils import timezone
 
 from .audit_chain import waiting
+from .jobs import QUEUES
 from .models import Run
 from .queue import list_served_queues
 
-QUEUES = ("cpu", "gpu", "live")
 SECONDS = 1.0
 #: The database is asked over a new connection.
 DATABASE_SECONDS = 1.5

@@ -11,6 +11,11 @@ from .errors import BadInput
 from .hooks import load_target
 from .params import read_params
 
+#: All queues, in the order in which a worker of several serves them: short work first, trainings last.
+QUEUES = ("live", "cpu", "gpu", "train")
+#: Queue -> the queue that takes its runs while no worker serves it.
+FALLBACK = {"train": "gpu"}
+
 
 @dataclass(frozen=True)
 class Job:

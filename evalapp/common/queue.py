@@ -13,13 +13,13 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from . import audit
 from .errors import Conflict
-from .jobs import find_job, get_job, tidy_up
+from .jobs import FALLBACK, find_job, get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
 
 log = logging.getLogger(__name__)
@@ -74,9 +74,13 @@ def enqueue_run(
 
 
 def send_run(run: Run) -> bool:
-    """Send a waiting run to the queue. Returns False if the queue cannot be reached; the run is sent later."""
+    """Send a waiting run to its queue, or to the one that stands in for it. Returns False if Redis cannot be reached;
+    the run is sent later."""
     from evalapp.celery import app
 
+    if run.queue in FALLBACK and run.queue != (queue := _find_served(run.queue)):
+        run.queue = queue
+        Run.objects.filter(pk=run.pk, state=Run.State.QUEUED).update(queue=queue)
     try:
         app.send_task("evalapp.run", args=[run.pk], queue=run.queue, retry=False)
     except Exception as error:  # noqa: BLE001 - kombu raises what its transport raises; all mean "queue is down"
@@ -210,8 +214,19 @@ def live_workers() -> list[WorkerBeat]:
 
 
 def list_served_queues() -> set[str]:
-    """Return the queues that a running worker serves."""
+    """Return the queues whose runs a running worker takes."""
+    own = _list_own_queues()
+    return own | {queue for queue, other in FALLBACK.items() if other in own}
+
+
+def _list_own_queues() -> set[str]:
     return {queue for beat in live_workers() for queue in beat.queues}
+
+
+def _find_served(queue: str) -> str:
+    """Return the queue that takes the runs of `queue` now: itself if a worker serves it, or if none serves either."""
+    own, other = _list_own_queues(), FALLBACK.get(queue, queue)
+    return other if queue not in own and other in own else queue
 
 
 def queue_has_worker(queue: str) -> bool:
@@ -227,20 +242,30 @@ def queue_place(run: Run) -> int | None:
 
 
 def explain_waiting(run: Run) -> str:
-    """Return a text on why a run waits: `3 before it in its queue, 1 already running`."""
+    """Return a text on why a run waits: `place 3 in its queue; before it: Training (running), Export (2)`."""
     place = queue_place(run)
     if place is None:
         return ""
-    running = Run.objects.filter(state=Run.State.RUNNING, queue=run.queue).count()
-    before = place - 1 + running
-    if not before:
-        return _("next in its queue")
-    if before == running:
-        return _("%(before)d before it in its queue, running") % {"before": before}
-    if not running:
-        return _("%(before)d before it in its queue") % {"before": before}
-    text = _("%(before)d before it in its queue, %(running)d already running")
-    return text % {"before": before, "running": running}
+    # A worker of several queues is also busy with runs of the others.
+    shared = {queue for beat in live_workers() if run.queue in beat.queues for queue in beat.queues} | {run.queue}
+    ahead = Q(state=Run.State.QUEUED, queue=run.queue, created_at__lt=run.created_at)
+    running = Q(state=Run.State.RUNNING, queue__in=shared)
+    rows = Run.objects.filter(ahead | running).order_by().values("state", "kind").annotate(n=Count("pk"))
+    before = ", ".join(
+        _describe_ahead(row["kind"], row["n"], row["state"] == Run.State.RUNNING)
+        for row in sorted(rows, key=lambda row: (row["state"] != Run.State.RUNNING, row["kind"]))
+    )
+    if place == 1:
+        return _("next in its queue, after: %(runs)s") % {"runs": before} if before else _("next in its queue")
+    return _("place %(place)d in its queue; before it: %(runs)s") % {"place": place, "runs": before}
+
+
+def _describe_ahead(kind: str, n: int, is_running: bool) -> str:
+    job = find_job(kind)
+    text = _("%(kind)s (running)") if is_running else "%(kind)s"
+    if n > 1:
+        text = _("%(kind)s (%(n)d running)") if is_running else _("%(kind)s (%(n)d)")
+    return text % {"kind": job.name if job else kind, "n": n}
 
 
 def _owner(run: Run) -> str:
@@ -347,9 +372,10 @@ def reconcile_runs() -> dict[str, int]:
                 send_run(run)
     forgotten = Run.objects.filter(state=Run.State.QUEUED).filter(Q(sent_at=None) | Q(sent_at__lt=now - RESEND))
     for queue in forgotten.order_by().values_list("queue", flat=True).distinct():
-        # A queue with messages is only long; an empty queue with waiting runs has lost their messages. A duplicate
-        # message is harmless, because a run is claimed by a conditional update.
-        if queue_has_worker(queue) and _waiting_messages(queue) == 0:
+        # A queue with messages is only long; an empty queue with waiting runs has lost their messages. Messages in a
+        # queue that another stands in for are read by nobody. A duplicate message is harmless, because a run is claimed
+        # by a conditional update.
+        if queue_has_worker(queue) and (_find_served(queue) != queue or _waiting_messages(queue) == 0):
             for run in forgotten.filter(queue=queue).order_by("created_at"):
                 counts["resent"] += send_run(run)
     WorkerBeat.objects.filter(at__lt=now - timedelta(days=1)).delete()

@@ -55,9 +55,10 @@ def services(layout: Layout) -> list[Service]:
     # If each process used all cores, they would wait for each other at each matrix product.
     share = os.environ.get("OMP_NUM_THREADS") or str(max(1, cores // layout.cpu_processes))
     half = str(max(1, cores // 2))
-    # A worker per queue, as in docker-compose.yml, so that short runs never wait for trainings.
+    # A worker per queue, as in docker-compose.yml, so that no other run waits for trainings.
     result.append(_worker("cpu", "cpu", layout.cpu_processes, {"OMP_NUM_THREADS": share}))
-    result.append(_worker("gpu", "gpu", 1, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or half}))
+    for name in ("gpu", "train"):
+        result.append(_worker(name, name, 1, {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS") or half}))
     # A loaded model next to everything else: few threads, so that it does not compete with a training.
     result.append(_worker("live", "live", 1, {"OMP_NUM_THREADS": half}))
     schedule = layout.folder / "beat-schedule"

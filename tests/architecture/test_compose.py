@@ -24,7 +24,7 @@ from evalapp.settings import env
 from tests.services.composed import interpolate
 
 ROOT = Path(settings.BASE_DIR)
-APP_SERVICES = {"prepare", "web", "worker-cpu", "worker-gpu", "worker-live", "beat"}
+APP_SERVICES = {"prepare", "web", "worker-cpu", "worker-gpu", "worker-train", "worker-live", "beat"}
 SERVERS = {"postgres", "redis", "elasticsearch"}
 REQUIRED = {"ALLOWED_HOSTS"}
 SECRETS = re.compile(r"(SECRET|PASSWORD|TOKEN|AUTH|EMAIL_URL)", re.IGNORECASE)
@@ -62,8 +62,8 @@ def test_promised_services_exist(services):
 def test_queues_are_assigned_and_live_takes_no_long_job(services):
     queues = {name: re.search(r"--queues (\S+)", command(services[name])) for name in services}
     found = {name: match[1] for name, match in queues.items() if match}
-    assert found == {"worker-cpu": "cpu", "worker-gpu": "gpu", "worker-live": "live"}
-    for name in ("worker-gpu", "worker-live"):
+    assert found == {"worker-cpu": "cpu", "worker-gpu": "gpu", "worker-train": "train", "worker-live": "live"}
+    for name in ("worker-gpu", "worker-train", "worker-live"):
         assert "--concurrency 1" in command(services[name])
 
 

@@ -33,7 +33,7 @@ from benchmarks._stack import machine, memory, run_django_code, start_installati
 from tests.services.annotators import Behaviour, Report, run_crowd  # noqa: E402
 
 PASSWORD, OVERLAP = "annotator-of-the-soak", 3
-WORKERS = ("worker-cpu", "worker-gpu", "worker-live")
+WORKERS = ("worker-cpu", "worker-gpu", "worker-train", "worker-live")
 #: A run that loses its worker this often fails.
 LOSSES = 3
 EVALUATORS = ("length", "overlap", "bleu-4", "chrf", "rouge-l")

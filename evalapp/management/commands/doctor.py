@@ -12,11 +12,11 @@ from redis.exceptions import RedisError
 from evalapp.common import commands as base
 from evalapp.common.backup import journal
 from evalapp.common.hooks import DOCTOR_CHECKS
+from evalapp.common.jobs import FALLBACK, QUEUES
 from evalapp.common.outages import explain_damage
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
-QUEUES = ("cpu", "gpu", "live")
 _MARKS = {OK: "ok      ", MISSING: "MISSING ", OPTIONAL: "optional"}
 
 
@@ -100,9 +100,14 @@ def worker_checks() -> list[Check]:
         workers = sorted(worker for worker, queues in consumers.items() if queue in queues)
         if workers:
             result.append(Check(f"queue {queue}", OK, ", ".join(workers)))
+            continue
+        command = f"python -m celery -A evalapp worker --queues {queue}"
+        way_out = f"Start all with `python manage.py up`, or one with `{command}`."
+        other = FALLBACK.get(queue)
+        if any(other in queues for queues in consumers.values()):
+            found = f"no worker of its own: its runs wait in the queue {other} and keep others waiting there"
+            result.append(Check(f"queue {queue}", OPTIONAL, found, way_out))
         else:
-            command = f"python -m celery -A evalapp worker --queues {queue}"
-            way_out = f"Start all with `python manage.py up`, or one with `{command}`."
             result.append(Check(f"queue {queue}", MISSING, "no worker is running", way_out))
     return result
 

@@ -77,14 +77,14 @@ class Installation:
         self.workers.append(worker)
         return worker
 
-    def start_worker(self, name: str = "one") -> subprocess.Popen:
+    def start_worker(self, name: str = "one", queues: str = "cpu") -> subprocess.Popen:
+        """Starts a worker; without `queues` it serves all."""
         command = [
             sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include",
             "tests.evalapp.common.run_jobs,tests.evalapp.common.quick_pool", "--pool", "prefork", "--concurrency", "1",
-            "--queues", "cpu", "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel",
-            "WARNING",
+            "--hostname", f"{name}@%h", "--without-gossip", "--without-mingle", "--loglevel", "WARNING",
         ]  # fmt: skip
-        return self.spawn(name, command)
+        return self.spawn(name, [*command, *(["--queues", queues] if queues else [])])
 
     def kill(self, worker: subprocess.Popen) -> None:
         """Simulates a machine failure: kills the worker and its child processes at once."""

@@ -11,6 +11,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from evalapp.celery import app
 from evalapp.common import queue
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run, RunLog, WorkerBeat
@@ -342,6 +343,26 @@ def test_without_a_worker_nothing_is_sent_again(cast, sent, monkeypatch):
     assert queue.reconcile_runs()["resent"] == 0
     assert not queue.queue_has_worker("cpu")
     assert queue.queue_has_worker("live")
+
+
+def test_gpu_stands_in_while_no_worker_serves_train(cast, monkeypatch):
+    """Workers of earlier versions serve gpu; their trainings must not wait for ever."""
+    monkeypatch.setattr(app, "send_task", lambda *args, **rest: None)
+    monkeypatch.setattr(queue, "_waiting_messages", lambda queue: 1)
+    run = Run.objects.create(project=cast.project, kind="test-count", title="t", input_hash="t", queue="train")
+    assert not queue.queue_has_worker("train")
+    queue.send_run(run)
+    assert run.queue == "train", "nobody serves either"
+    Run.objects.update(sent_at=timezone.now() - LONG_AGO)
+    worker_for("cpu", "gpu")
+    assert queue.queue_has_worker("train")
+    assert queue.reconcile_runs()["resent"] == 1
+    run.refresh_from_db()
+    assert run.queue == "gpu"
+    other = Run.objects.create(project=cast.project, kind="test-count", title="o", input_hash="o", queue="train")
+    WorkerBeat.objects.create(name="t", queues=["train"], pid=2, host="h", at=timezone.now())
+    queue.send_run(other)
+    assert other.queue == "train"
 
 
 def test_worker_without_heartbeat_does_not_count(cast):

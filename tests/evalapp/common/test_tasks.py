@@ -16,8 +16,16 @@ import redis
 from django.utils import timezone
 
 from evalapp.accounts.models import Project
+from evalapp.common.jobs import QUEUES
 from evalapp.common.models import Run, RunLog, WorkerBeat
-from evalapp.common.queue import cancel_run, enqueue_run, queue_has_worker, reconcile_runs, send_run
+from evalapp.common.queue import (
+    cancel_run,
+    enqueue_run,
+    list_served_queues,
+    queue_has_worker,
+    reconcile_runs,
+    send_run,
+)
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 from tests.services.plugin import empty_redis
@@ -52,8 +60,8 @@ def without_workers(installation: Installation) -> None:
     WorkerBeat.objects.all().delete()  # a killed worker does not sign off
 
 
-def start(kind: str, **params) -> Run:
-    return enqueue_run(kind=kind, project=Project.objects.get(slug="alpha"), params=params, title=kind)
+def start(kind: str, queue: str = "", **params) -> Run:
+    return enqueue_run(kind=kind, project=Project.objects.get(slug="alpha"), params=params, title=kind, queue=queue)
 
 
 def read_state(run: Run) -> str:
@@ -128,6 +136,46 @@ def test_cancelling_takes_effect_within_five_seconds_and_the_worker_continues(in
     assert wait_until(lambda: read_state(run) == Run.State.CANCELLED) < 5
     following = enqueue_run(kind="test-count", project=run.project, params={"steps": 1}, title="next")
     wait_until(lambda: read_state(following) == Run.State.SUCCEEDED)
+
+
+def test_scoring_starts_before_a_long_training_ends(installation):
+    """With a worker for trainings and one for the rest; the training can still be cancelled."""
+    without_workers(installation)
+    training = start("test-count", steps=10_000, queue="train")
+    installation.start_worker("trainer", "train")
+    wait_until(lambda: read_state(training) == Run.State.RUNNING)
+    later = start("test-count", steps=10_001, queue="train")
+    installation.start_worker("scorer", "cpu,gpu")
+    scoring = start("test-count", steps=2, queue="gpu")
+    wait_until(lambda: read_state(scoring) == Run.State.SUCCEEDED)
+    assert (read_state(training), read_state(later)) == (Run.State.RUNNING, Run.State.QUEUED)
+    cancel_run(run=later)
+    cancel_run(run=training)
+    assert wait_until(lambda: read_state(training) == Run.State.CANCELLED) < 5
+    without_workers(installation)
+
+
+def test_one_worker_serves_all_queues_and_takes_scoring_before_trainings(installation):
+    without_workers(installation)
+    kinds = ("train", "gpu", "cpu")
+    runs = {name: start("test-count", steps=1, pause=0.1, queue=name) for name in kinds}
+    installation.start_worker("only", "")
+    wait_until(lambda: all(read_state(run) == Run.State.SUCCEEDED for run in runs.values()))
+    assert sorted(runs, key=lambda name: runs[name].started_at) == ["cpu", "gpu", "train"]
+    assert list_served_queues() == set(QUEUES)
+    without_workers(installation)
+
+
+def test_worker_of_an_earlier_version_runs_trainings(installation):
+    """It serves gpu alone: trainings that wait in their own queue are sent there."""
+    without_workers(installation)
+    training = start("test-count", steps=1, queue="train")
+    installation.start_worker("old", "cpu,gpu")
+    wait_until(lambda: queue_has_worker("gpu"))
+    Run.objects.filter(pk=training.pk).update(sent_at=timezone.now() - timedelta(minutes=1))
+    assert reconcile_runs()["resent"] == 1
+    wait_until(lambda: read_state(training) == Run.State.SUCCEEDED)
+    without_workers(installation)
 
 
 @pytest.mark.promise("queue")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from evalapp.common.health import QUEUES
+from evalapp.common.jobs import QUEUES
 from evalapp.ops import ports, stack
 
 
@@ -23,7 +23,7 @@ def option(command: tuple[str, ...], name: str) -> str:
 
 def test_parts_of_an_installation(listener):
     services = {service.name: service for service in stack.services(layout(listener))}
-    assert list(services) == ["redis", "web", "cpu", "gpu", "live", "beat"]
+    assert list(services) == ["redis", "web", "cpu", "gpu", "train", "live", "beat"]
     assert option(services["cpu"].command, "--pool") == "prefork"
     assert services["web"].pass_fds == (listener.fileno(),)
     assert all(not service.once for service in services.values())
@@ -38,8 +38,8 @@ def test_trainings_cannot_block_other_runs(listener):
         for name, service in services.items()
         if "--queues" in service.command
     }
-    assert workers == {"cpu": ("cpu", "3"), "gpu": ("gpu", "1"), "live": ("live", "1")}
-    assert {option(services[name].command, "--hostname") for name in workers} == {"cpu@%h", "gpu@%h", "live@%h"}
+    assert workers == {"cpu": ("cpu", "3"), **{name: (name, "1") for name in ("gpu", "train", "live")}}
+    assert {option(services[name].command, "--hostname") for name in workers} == {f"{name}@%h" for name in QUEUES}
     assert set(workers) == set(QUEUES)
 
 
@@ -51,7 +51,7 @@ def test_processes_of_a_worker_share_the_cores(listener, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     assert (threads(cpu_processes=2), threads(cpu_processes=4), threads(cpu_processes=16)) == ("4", "2", "1")
-    assert (threads("gpu"), threads("live"), threads("web")) == ("4", "4", "1")
+    assert (threads("gpu"), threads("train"), threads("live"), threads("web")) == ("4", "4", "4", "1")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert (threads(cpu_processes=2), threads("gpu")) == ("3", "3")
 
@@ -60,7 +60,7 @@ def test_given_redis_is_used_and_none_is_started(listener, monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     wanted = layout(listener, redis_url="redis://10.0.0.1:6379/0")
-    assert [service.name for service in stack.services(wanted)] == ["web", "cpu", "gpu", "live", "beat"]
+    assert [service.name for service in stack.services(wanted)] == ["web", "cpu", "gpu", "train", "live", "beat"]
     assert stack.environment(wanted, {"A": "1"})["REDIS_URL"] == "redis://10.0.0.1:6379/0"
 
 

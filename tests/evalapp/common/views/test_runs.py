@@ -46,14 +46,17 @@ def test_missing_worker_says_how_to_start_one(reader, make):
 
 def test_waiting_run_shows_its_position(reader, make):
     first, second = make(), make()
-    assert "next in its queue" in get(reader, first)
-    assert "1 before it in its queue<" in get(reader, second)
+    assert "next in its queue<" in get(reader, first)
+    assert "place 2 in its queue; before it: Test count<" in get(reader, second)
     Run.objects.filter(pk=first.pk).update(state="running", heartbeat=timezone.now())
-    assert "1 before it in its queue, running<" in get(reader, second)
-    third = make()
-    assert "2 before it in its queue, 1 already running<" in get(reader, third)
+    assert "next in its queue, after: Test count (running)<" in get(reader, second)
+    third, fourth = make(), make()
+    assert "place 2 in its queue; before it: Test count (running), Test count<" in get(reader, third)
+    assert "place 3 in its queue; before it: Test count (running), Test count (2)<" in get(reader, fourth)
     Run.objects.filter(pk=first.pk).update(queue="gpu")
-    assert "next in its queue" in get(reader, second), "a training of another queue keeps it from nothing"
+    assert "next in its queue<" in get(reader, second), "a training of another queue keeps it from nothing"
+    WorkerBeat.objects.create(name="w", queues=["cpu", "gpu"], pid=1, host="h", at=timezone.now())
+    assert "next in its queue, after: Test count (running)<" in get(reader, second), "one worker does both"
     assert "its queue" not in get(reader, first)
 
 

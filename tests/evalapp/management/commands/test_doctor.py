@@ -4,8 +4,9 @@ import pytest
 from django.core.management import call_command
 from redis.exceptions import AuthenticationError
 
+from evalapp.common.jobs import QUEUES
 from evalapp.management.commands import doctor
-from evalapp.ops.checks import MISSING, OK
+from evalapp.ops.checks import MISSING, OK, OPTIONAL
 
 
 @pytest.fixture
@@ -40,12 +41,23 @@ def test_json_is_one_object(no_redis, capsys):
 @pytest.mark.django_db
 def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
     monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
-    monkeypatch.setattr(doctor, "_consumers", lambda: {f"{name}@host": {name} for name in ("cpu", "gpu", "live")})
+    monkeypatch.setattr(doctor, "_consumers", lambda: {f"{name}@host": {name} for name in QUEUES})
     call_command("doctor")
     text = capsys.readouterr().out
     assert "ok        queue gpu" in text
     assert "gpu@host" in text
     assert "MISSING" not in text
+
+
+@pytest.mark.django_db
+def test_trainings_without_a_worker_of_their_own_are_named(monkeypatch):
+    """A worker of an earlier version serves gpu alone: trainings run there, and scoring waits for them."""
+    monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
+    monkeypatch.setattr(doctor, "_consumers", lambda: {"old@host": {"cpu", "gpu", "live"}})
+    states = {check.name: check.state for check in doctor.worker_checks()}
+    assert states == {"queue live": OK, "queue cpu": OK, "queue gpu": OK, "queue train": OPTIONAL}
+    monkeypatch.setattr(doctor, "_consumers", lambda: {"one@host": {"cpu", "live"}})
+    assert {check.name: check.state for check in doctor.worker_checks()}["queue train"] == MISSING
 
 
 @pytest.mark.django_db

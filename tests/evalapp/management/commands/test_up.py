@@ -21,7 +21,8 @@ from evalapp.ops.watchdog import group_alive
 pytestmark = [pytest.mark.server, pytest.mark.slow]
 
 MARKS = {
-    "redis": "redis-server", "web": "gunicorn", "cpu": "cpu@", "gpu": "gpu@", "live": "live@", "beat": "beat-schedule",
+    "redis": "redis-server", "web": "gunicorn", "cpu": "cpu@", "gpu": "gpu@", "train": "train@", "live": "live@",
+    "beat": "beat-schedule",
 }  # fmt: skip
 NAMES = set(MARKS)
 
