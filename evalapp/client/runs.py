@@ -98,6 +98,8 @@ class Run(Resource):
     progress: Progress = field(default_factory=lambda: Progress("", 0, None))
     result: Any = None
     error: str = ""
+    #: Why it failed: `input` (the request or the data), `machine` (memory, disk, lost workers) or `unexpected`.
+    cause: str = ""
     errors: tuple[Fault, ...] = ()
     queue_place: int | None = None
 
@@ -106,6 +108,7 @@ class Run(Resource):
         self.state, self.attempt = str(row["state"]), int(row["attempt"])
         self.progress = Progress.from_wire(row.get("progress"), str(row.get("phase") or ""))
         self.result, self.error = row.get("result"), str(row.get("error") or "")
+        self.cause = str(row.get("cause") or "")
         self.errors = tuple(Fault.from_wire(fault) for fault in row.get("errors") or ())
         self.queue_place = row.get("queue_place")
 

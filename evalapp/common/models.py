@@ -31,6 +31,14 @@ class Run(models.Model):
         FAILED = "failed", _("Failed")
         CANCELLED = "cancelled", _("Cancelled")
 
+    class Cause(models.TextChoices):
+        """Why a run failed: what was asked or uploaded, the machine (memory, disk, lost workers), or an error of
+        evalapp. Empty for runs of earlier versions."""
+
+        INPUT = "input", _("Stopped")
+        MACHINE = "machine", _("Failed")
+        UNEXPECTED = "unexpected", _("Failed")
+
     ACTIVE = (State.QUEUED, State.RUNNING)
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="runs")
@@ -53,6 +61,7 @@ class Run(models.Model):
     rate = models.FloatField(null=True)
     result = models.JSONField(null=True)
     error = models.TextField(blank=True)
+    cause = models.CharField(max_length=10, choices=Cause.choices, blank=True, default="", db_default="")
     faults = models.JSONField(default=list)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
@@ -82,6 +91,12 @@ class Run(models.Model):
     @property
     def is_active(self) -> bool:
         return self.state in self.ACTIVE
+
+    @property
+    def state_label(self) -> str:
+        """The state for people: a run that its data or request stopped did not fail."""
+        is_stopped = self.state == self.State.FAILED and self.cause == self.Cause.INPUT
+        return str(self.get_cause_display() if is_stopped else self.get_state_display())
 
     @property
     def process(self) -> str:

@@ -43,7 +43,7 @@ def _find_matches(project: Project, query: str) -> Iterator[Match]:
         condition |= Q(pk=int(query))
     for run in Run.objects.filter(condition, project=project).order_by("-pk")[:LIMIT]:
         url = reverse("run", args=[project.slug, run.pk])
-        yield Match(_("Runs"), f"{run.pk}: {run.title}", url, run.get_state_display())
+        yield Match(_("Runs"), f"{run.pk}: {run.title}", url, run.state_label)
     for hit in search_documents(query, LIMIT):
         title = hit.title if hit.section == hit.title else f"{hit.title} › {hit.section}"
         yield Match(_("Help"), title, hit.url, hit.excerpt)

@@ -126,6 +126,7 @@ def claim_run(run_id: int, *, in_turn: bool = False) -> Run | None:
         rate=None,
         phase="",
         error="",
+        cause="",
         faults=[],
     )
     return Run.objects.select_related("project", "created_by").get(pk=run_id) if changed else None
@@ -194,7 +195,7 @@ def retry_run(*, run: Run, user: Any = None) -> Run:
     try:
         with transaction.atomic():
             changed = Run.objects.filter(pk=run.pk, state__in=[Run.State.FAILED, Run.State.CANCELLED]).update(
-                state=Run.State.QUEUED, attempt=0, cancel_requested=False, error="", faults=[], result=None,
+                state=Run.State.QUEUED, attempt=0, cancel_requested=False, error="", cause="", faults=[], result=None,
                 finished_at=None, started_at=None, worker="", heartbeat=None, sent_at=None, done=0, total=None,
                 rate=None, phase="", created_at=timezone.now(),
                 input_hash=input_hash(run.kind, run.project_id, run.params),
@@ -306,7 +307,8 @@ def _return_run(run: Run, now: datetime, why: str = "", *, free: bool = False) -
     if run.attempt >= MAX_ATTEMPTS and not free:
         lost = f"{why}, {run.attempt} times" if why else f"The worker was lost {run.attempt} times"
         error = f"{lost}. See the log, then retry."
-        return Run.State.FAILED.value if finish_run(run, Run.State.FAILED.value, error=error) else ""
+        ended = finish_run(run, Run.State.FAILED.value, error=error, cause=Run.Cause.MACHINE.value)
+        return Run.State.FAILED.value if ended else ""
     with transaction.atomic():
         attempt = run.attempt - free
         if not held(run).update(state=Run.State.QUEUED, worker="", heartbeat=None, attempt=attempt):

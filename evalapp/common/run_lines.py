@@ -16,7 +16,7 @@ QUIET = 10.0
 
 
 def as_line(run: Run) -> str:
-    parts = [f"{run.pk:>5}", f"{run.get_state_display():<9}", run.title]
+    parts = [f"{run.pk:>5}", f"{run.state_label:<9}", run.title]
     if run.state == Run.State.RUNNING:
         parts.append(format_progress(run))
     elif run.state == Run.State.FAILED:

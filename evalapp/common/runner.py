@@ -274,11 +274,10 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
     except EvalappError as error:
         context.log(error.detail)
         faults = [fault.as_dict() for fault in error.faults[:1000]]
-        return Run.State.FAILED.value, {"error": _storable(error.detail), "faults": _storable(faults)}
+        return _fail(Run.Cause.INPUT.value, error.detail, faults=_storable(faults))
     except MemoryError:
-        return Run.State.FAILED.value, {
-            "error": "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
-        }
+        text = "The worker ran out of memory. Use smaller batches or a larger machine, then retry."
+        return _fail(Run.Cause.MACHINE.value, text)
     except Exception as error:
         if (outage := outages.explain(error)) is not None:
             return _after_outage(run, context, outage, error)
@@ -288,8 +287,12 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
         log.exception("run %s failed", run.pk)
         context.log(traceback.format_exc())
         text = f"Unexpected error ({type(error).__name__}: {error}). The log has the details; retry, and report it."
-        return Run.State.FAILED.value, {"error": _storable(text)}
+        return _fail(Run.Cause.UNEXPECTED.value, text)
     return Run.State.SUCCEEDED.value, {"result": _storable(result)}
+
+
+def _fail(cause: str, error: str, **fields: Any) -> tuple[str, dict[str, Any]]:
+    return Run.State.FAILED.value, {"error": _storable(error), "cause": cause, **fields}
 
 
 def _is_gone(run: Run) -> bool:
@@ -320,5 +323,5 @@ def _after_outage(run: Run, context: RunContext, outage: Unavailable, error: Exc
     log.error("run %s: %s (%s)", run.pk, outage.title, " ".join(str(error).split()))
     if isinstance(outage, outages.DiskFull):
         context.log(f"{outage.title}: {error}")
-        return Run.State.FAILED.value, {"error": outage.detail}
+        return _fail(Run.Cause.MACHINE.value, outage.detail)
     return Run.State.QUEUED.value, {"why": str(outage.title)}

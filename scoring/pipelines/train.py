@@ -26,6 +26,7 @@ from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
 from ..services.training import OWN_FIELDS, require_free_name
+from .check_verdict import NOT_ENOUGH, judge_data
 from .publishing import publish
 from .shared import refuse_scoring_errors, work_folder
 from .training_report import Reporter, TimeLeft, describe_checkpoints, sum_ranges
@@ -82,10 +83,18 @@ def _apply(context: RunContext, row: Evaluator, references: str) -> dict[str, An
     return {"score_run": scoring.pk}
 
 
+class NotEnough(BadInput):
+    """The data of a training are not enough for it."""
+
+
 def check(context: RunContext, **params: Any) -> dict[str, Any]:
-    """The job `plan`: only the dry check."""
+    """The job `plan`: only the dry check. That the data are not enough is a result."""
     context.progress(0, None, "rows", "reading")
-    plan = check_training(context.project, _report_check(context), **params)
+    try:
+        plan = check_training(context.project, _report_check(context), **params)
+    except NotEnough as error:
+        plan = {"evaluator": params["evaluator"], "verdict": {"code": NOT_ENOUGH, "text": error.detail}}
+    context.log(plan["verdict"]["text"])
     form = f"/projects/{context.project.slug}/evaluators/train/{params['evaluator']}/"
     return {**plan, "url": f"{form}?check={context.run.pk}#check"}
 
@@ -98,18 +107,26 @@ def _report_check(context: RunContext) -> Report:
 def check_training(
     project: Project, report: Report | None = None, *, data: Mapping[str, Any], **params: Any
 ) -> dict[str, Any]:
-    """Return counts, steps, seconds and warnings of a training. Raises `BadInput` if data are missing."""
-    from scoring.ml import EncoderError, InvalidOption
+    """Return counts, steps, seconds, warnings and the verdict on a training. Raises `NotEnough` if data are missing."""
+    from scoring.ml import EncoderError, InvalidOption, TrainingDataError
 
     training = Training.from_params(params)
     try:
-        with refuse_scoring_errors(InvalidOption, EncoderError):
-            return training.plan(read_data(project, training.evaluator, data), report)
+        with refuse_scoring_errors(InvalidOption, EncoderError, TrainingDataError):
+            dataset = read_data(project, training.evaluator, data)
+            plan = training.plan(dataset, report)
+    except TrainingDataError as error:
+        raise NotEnough(str(error)) from error
     except InvalidOption as error:
         raise make_refusal(error, OWN_FIELDS) from error
     except EncoderError as error:
         faults = [Fault(str(error), field="encoder")] if training.options.get("encoder") else []
         raise BadInput(str(error), faults=faults) from error
+    verdict = judge_data(
+        get_entry(training.evaluator), dataset, aspect=training.aspect, folds=training.folds,
+        options=training.options, examples=max(plan["examples"].values(), default=0),
+    )  # fmt: skip
+    return {**plan, "verdict": verdict}
 
 
 def read_data(project: Project, evaluator: str, data: Mapping[str, Any]) -> Dataset:
@@ -166,7 +183,7 @@ class Training:
         try:
             return plan(self.evaluator, train, dev=dev, progress=report, **self.arguments)
         except TooFewData as error:
-            raise BadInput(f"{error}. {self._describe_split(dataset, train, dev)}") from error
+            raise NotEnough(f"{error}. {self._describe_split(dataset, train, dev)}") from error
 
     def _describe_split(self, dataset: Dataset, train: Dataset, dev: Dataset) -> str:
         n_items, n_train, n_dev = len(dataset.items), len(train.items), len(dev.items)

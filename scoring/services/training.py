@@ -113,9 +113,15 @@ def matches_check(project: Project, check: Run, options: TrainingOptions) -> boo
     return {**plan_params(project, options), "name": options.name} == check.params
 
 
+def has_passed(check: Run) -> bool:
+    """Return whether the data were enough in a dry check."""
+    result = check.result or {}
+    return check.kind == "plan" and check.state == Run.State.SUCCEEDED and "steps" in result
+
+
 def start_checked(*, project: Project, user: Any, check: Run) -> Run:
     """Queue the training that a dry check examined."""
-    if check.kind != "plan" or check.state != Run.State.SUCCEEDED:
+    if not has_passed(check):
         raise Conflict(_("This check did not succeed. Check again before training."))
     params = {name: check.params[name] for name in TrainingOptions.__dataclass_fields__ if name in check.params}
     data = DataChoice.from_dict(check.params["data"])

@@ -35,7 +35,7 @@ from ..selectors.runs import find_numbered_run
 from ..selectors.score_sets import list_combinations
 from ..selectors.training import find_trained, find_training_data, missing_for, read_curve
 from ..services.artefacts import receive_artefact
-from ..services.training import MOST_FOLDS, delete_evaluator, matches_check, start_check, start_checked
+from ..services.training import MOST_FOLDS, delete_evaluator, has_passed, matches_check, start_check, start_checked
 from .starting import open_run
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def train(request: HttpRequest, project: Project, name: str) -> HttpResponse:
 def _train_page(
     request: HttpRequest, project: Project, entry: Entry, form: TrainForm, check: Run | None = None
 ) -> HttpResponse:
-    plan = check.result if check else None
+    plan = check.result if check and has_passed(check) else None
     context = {
         "project": project,
         "entry": entry,
@@ -84,6 +84,7 @@ def _train_page(
         "checking": check is not None and check.is_active,
         "waiting": explain_waiting(check) if check else "",
         "plan": plan,
+        "verdict": (check.result or {}).get("verdict") if check else None,
         "checked": describe_params(entry, check.params) if check else [],
         # As pairs, because templates read a count named "items" as the method of dict.
         "examples": list((plan or {}).get("examples", {}).items()),
@@ -110,7 +111,7 @@ def train_start(request: HttpRequest, project: Project, name: str) -> HttpRespon
     check = _find(project, "plan", name, request.POST.get("check", ""))
     if check is None:
         raise NotThere(_("There is no such check. Check the training first."))
-    if check.state != Run.State.SUCCEEDED:
+    if not has_passed(check):
         raise Conflict(_("Only a training that passed its check can start. Check again."))
     entry = get_entry(name)
     data = request.POST if "folds" in request.POST else data_from(initial_from(entry, check.params))

@@ -41,7 +41,8 @@ class RunSerializer(serializers.ModelSerializer):
         model = Run
         fields = [
             "id", "url", "project", "kind", "title", "queue", "state", "attempt", "worker", "heartbeat",
-            "cancel_requested", "phase", "progress", "result", "error", "created_at", "started_at", "finished_at",
+            "cancel_requested", "phase", "progress", "result", "error", "cause", "created_at", "started_at",
+            "finished_at",
         ]  # fmt: skip
         read_only_fields = fields
 

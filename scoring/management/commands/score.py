@@ -7,8 +7,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from annotation.models.data import ORIGINAL
-from evalapp.common.commands import find_project
-from evalapp.common.errors import BadInput
+from evalapp.common.commands import WrongUsage, find_project
 from evalapp.common.models import Run
 from scoring.management.job_command import JobCommand
 from scoring.services.several import plan_scores
@@ -28,7 +27,7 @@ class Command(JobCommand):
         if len(evaluator) == 1:
             return super().work(*args, evaluator=evaluator[0], **options)
         if options["options"]:
-            raise BadInput("--set is for a single evaluator: several have their default options.")
+            raise WrongUsage("--set is for a single evaluator: several have their default options.")
         references = options["references"] or ORIGINAL
         plans = plan_scores(project=find_project(options["project"]), evaluators=evaluator, references=references)
         for plan in plans:

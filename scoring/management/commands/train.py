@@ -11,6 +11,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.commands import find_project
 from evalapp.common.run_commands import read_options
 from scoring.management.job_command import JobCommand
+from scoring.pipelines.check_verdict import NOT_ENOUGH
 from scoring.services.training import TrainingOptions, check_name, plan_params, start_training
 
 
@@ -24,13 +25,18 @@ class Command(JobCommand):
         super().add_run_arguments(parser)
 
     def work(self, **options: Any) -> dict[str, Any]:
-        from scoring.pipelines.train import check_training
+        from scoring.pipelines.train import NotEnough, check_training
 
         project = find_project(options["project"])
         training = read_options(TrainingOptions, options)
         params = plan_params(project, training, any_encoder=True)
         check_name(project, training.name)
-        plan = check_training(project, **params)
+        try:
+            plan = check_training(project, **params)
+        except NotEnough as error:
+            if not options["check"]:
+                raise
+            return {"plan": {"verdict": {"code": NOT_ENOUGH, "text": error.detail}}, "exit": 1}
         if options["check"]:
             return {"plan": plan}
         if options["verbosity"]:
@@ -58,11 +64,14 @@ class Command(JobCommand):
 
 def _list_plan(plan: dict[str, Any]) -> list[str]:
     """Return the lines that describe the plan of a training."""
+    if "steps" not in plan:
+        return [plan["verdict"]["text"]]
     counts = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
     models = (
         "1 model" if plan["models"] == 1 else f"{plan['models']} models, each group scored by one that did not see it"
     )
     return [
         f"{models}: {counts}; {plan['steps']:,} steps; time: {plan['time']}.",
+        *([plan["verdict"]["text"]] if "verdict" in plan else []),
         *(f"Note: {note}" for note in plan["notes"]),
     ]

@@ -9,9 +9,11 @@ from types import SimpleNamespace
 import pytest
 from django.db import connection
 from django.db.models import F
+from django.urls import reverse
+from lxml import html
 
 from evalapp.common.models import Run, RunLog
-from evalapp.common.queue import cancel_run, claim_run, enqueue_run
+from evalapp.common.queue import cancel_run, claim_run, enqueue_run, retry_run
 from evalapp.common.runner import RunCancelled, RunContext, RunLost, _Heart, execute_run
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs
@@ -56,6 +58,23 @@ def test_unstorable_result_still_ends_the_run(cast):
 
 def test_out_of_memory_suggests_a_remedy(cast):
     assert "smaller batches" in execute_run(here(cast, "test-memory").pk).error
+
+
+@pytest.mark.parametrize(
+    ("kind", "cause"), [("test-refuse", "input"), ("test-break", "unexpected"), ("test-memory", "machine")]
+)
+def test_cause_tells_the_data_from_a_failure(cast, client, kind, cause):
+    """On the page, in lists and for programs; a retried run has none."""
+    run = execute_run(here(cast, kind).pk)
+    assert (run.state, run.cause) == (Run.State.FAILED, cause)
+    client.force_login(cast.researcher)
+    page = html.fromstring(client.get(reverse("run", args=["alpha", run.pk])).content)
+    assert page.xpath("//*[@id='run-state']//@data-cause") == [cause]
+    looks = page.xpath("//*[@id='run-error']/@class")[0].split()
+    assert ("warn" in looks, "bad" in looks) == (cause == "input", cause != "input")
+    assert (run.state_label == run.get_state_display()) == (cause != "input")
+    assert client.get(reverse("api-run", args=[run.pk])).json()["cause"] == cause
+    assert retry_run(run=run).cause == ""
 
 
 def test_rate_counts_only_this_attempt(cast, monkeypatch):

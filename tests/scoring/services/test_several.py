@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django.utils import timezone
 from lxml import html
@@ -146,7 +146,7 @@ def test_command_scores_with_several(scored, capsys):
         "chrf", "overlap",
     }  # fmt: skip
     assert not Run.objects.filter(params__evaluator="length", state="queued").exists()
-    with pytest.raises(BadInput):
+    with pytest.raises(CommandError):
         call_command("score", "length", "chrf", project="alpha", here=True, options=[("lowercase", "true")])
 
 
