@@ -15,6 +15,7 @@ from evalapp.celery import app
 from evalapp.common import queue
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent, Run, RunLog, WorkerBeat
+from evalapp.common.queue import send_run
 from evalapp.common.runner import RunContext
 from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of job
 
@@ -349,6 +350,7 @@ def test_gpu_stands_in_while_no_worker_serves_train(cast, monkeypatch):
     """Workers of earlier versions serve gpu; their trainings must not wait for ever."""
     monkeypatch.setattr(app, "send_task", lambda *args, **rest: None)
     monkeypatch.setattr(queue, "_waiting_messages", lambda queue: 1)
+    monkeypatch.setattr(queue, "send_run", send_run)
     run = Run.objects.create(project=cast.project, kind="test-count", title="t", input_hash="t", queue="train")
     assert not queue.queue_has_worker("train")
     queue.send_run(run)
