@@ -42,6 +42,6 @@
   });
   document.addEventListener("change", count);
   window.addEventListener("pageshow", count);
-  for (const element of form.querySelectorAll("[data-scripted]")) element.hidden = false;
+  for (const element of form.querySelectorAll("[data-scripted]")) delete element.dataset.scripted;
   count();
 }
