@@ -31,6 +31,7 @@ def _make_shared_patterns(kind: campaign_pages.CampaignPages) -> list[URLPattern
     base, options = f"{kind.templates}/", {"kind": kind}
     pages: dict[str, tuple[str, Callable[..., HttpResponse]]] = {
         "new": ("new/", campaign_plans.campaign_new),
+        "estimate": ("estimate/", campaign_plans.campaign_estimate),
         "edit": ("<int:pk>/plan/", campaign_plans.campaign_edit),
         "delete": ("<int:pk>/delete/", campaign_plans.campaign_delete),
         "flags": ("<int:pk>/flags/", campaign_flags.flag_list),

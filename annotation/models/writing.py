@@ -47,6 +47,12 @@ class WritingCampaign(BaseCampaign):
         return {"items": self.items}
 
     @property
+    def kind_label(self) -> str:
+        """The kind for people: without the arm with scores, annotators see none."""
+        is_unscored = self.kind == self.Kind.REAM and "scores" not in self.options.get("arms", ["scores"])
+        return str(_("References without scores") if is_unscored else self.get_kind_display())
+
+    @property
     def in_rounds(self) -> bool:
         return bool(self.options.get("mode") == "rounds")
 

@@ -108,6 +108,10 @@ class CampaignWork(Generic[C, P]):
     def make_columns(self, project: Project, plan: P) -> dict[str, Any]:
         return {name: getattr(plan, name) for name in _PLAN_COLUMNS} | self.own_columns(project, plan)
 
+    def sketch(self, project: Project, plan: Any) -> C:
+        """A campaign with this plan that is not stored, for estimates."""
+        return self.model(project=project, **self.make_columns(project, self.parse_plan(plan)))
+
     def create(self, *, project: Project, user: User | None, plan: Any) -> C:
         """Create a draft from a plan as people write it."""
         parsed = self.parse_plan(plan)

@@ -25,6 +25,16 @@ def create_writing(*, project: Project, user: User | None, plan: Any) -> Writing
     return WRITING.create(project=project, user=user, plan=plan)
 
 
+def sketch_campaign(*, project: Project, plan: Any) -> Campaign:
+    """A judging campaign that is not stored, for estimates. Raises `BadInput` for an invalid plan."""
+    return JUDGING.sketch(project, plan)
+
+
+def sketch_writing(*, project: Project, plan: Any) -> WritingCampaign:
+    """A writing campaign that is not stored, for estimates. Raises `BadInput` for an invalid plan."""
+    return WRITING.sketch(project, plan)
+
+
 def update_campaign(*, campaign: C, user: User | None, changes: dict[str, Any]) -> C:
     """Change any part of a draft, or what does not affect the answers once the campaign was opened."""
     return get_work(campaign).update(campaign=campaign, user=user, changes=changes)

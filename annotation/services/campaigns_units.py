@@ -106,6 +106,13 @@ def estimate_units(campaign: Campaign) -> Estimate:
     return Estimate(min(rows, wanted) if wanted and campaign.options.get("adaptive") else rows, rows)
 
 
+def count_planned(campaign: Campaign) -> int:
+    """The number of units that a plan would judge, also of a campaign that is not stored: the estimate of a large
+    campaign."""
+    rows, wanted = _count_rows(campaign), campaign.plan.get("pairs")
+    return min(rows, wanted) if wanted and campaign.options.get("adaptive") else rows
+
+
 def _count_rows(campaign: Campaign) -> int:
     outputs = select_outputs(campaign)
     if campaign.kind == Campaign.Kind.TURING:

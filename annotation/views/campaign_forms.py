@@ -14,13 +14,16 @@ from django.utils.translation import gettext_lazy as _
 from annotation.allocation.plan import OPTION_RULES, OPTIONS
 from annotation.models import Aspect, Campaign, System
 from annotation.selectors.campaigns import list_plan_choices
-from annotation.services.campaigns import create_campaign
+from annotation.services.campaigns import create_campaign, sketch_campaign
+from annotation.services.campaigns_units import count_planned
 from evalapp.accounts.models import Project
 from evalapp.common.errors import Fault
 from evalapp.common.forms import read_number
 
 from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, option_field, pick_fields
 
+#: The assumed time per judgement in estimates, in seconds.
+USUAL_SECONDS = 15
 KINDS = (
     ("likert", _("Rating: one text at a time, on one or more scales")),
     ("pairwise", _("Pairwise comparison: two texts for the same item, side by side")),
@@ -155,6 +158,20 @@ def _read_adaptive(data: dict[str, Any]) -> dict[str, Any]:
         "adaptive": data["adaptive"],
         "adaptive_goal": data["adaptive_goal"] or OPTIONS["adaptive_goal"],
         "adaptive_floor": OPTIONS["adaptive_floor"] if floor is None else floor / 100,
+    }
+
+
+def describe_work(campaign: Campaign, units: int, seconds: int = USUAL_SECONDS) -> dict[str, int]:
+    """How much work a campaign of `units` texts is, at `seconds` a judgement."""
+    judgements = units * campaign.overlap
+    limit = min(units, campaign.max_per_annotator or units)
+    return {
+        "units": units,
+        "judgements": judgements,
+        "seconds": seconds,
+        "time": judgements * seconds,
+        "people": max(campaign.overlap, -(-judgements // limit)) if limit else 0,
+        "each": limit * seconds,
     }
 
 
@@ -298,6 +315,14 @@ class JudgingEditor(PlanEditor):
             if campaign.kind == Campaign.Kind.PAIRWISE:
                 plan["pairs"] = None
         return plan
+
+    def sketch(self, plan: dict[str, Any]) -> dict[str, Any]:
+        named = [aspect["name"] for aspect in plan["aspects"]]
+        plan["aspects"] = plan["aspects"] or [
+            {"name": "?", **({"low": 1, "high": 5} if plan["kind"] == "likert" else {})}
+        ]
+        draft = sketch_campaign(project=self.project, plan=plan)
+        return {"draft": draft, "questions": named, "estimate": describe_work(draft, count_planned(draft))}
 
     def make_slug(self, name: str) -> str:
         return find_free_slug(name, list_slugs(self.project, Campaign))

@@ -21,12 +21,13 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page, project_page
 
 from .campaign_pages import CampaignPages
+from .invitations import invite_people
 from .plan_forms import PlanEditor
 
 #: Longer guidelines are cut for the preview.
 PREVIEWED = 100_000
 DONE_WORDS = {
-    "open": gettext_lazy("The campaign is open. Now invite annotators."),
+    "open": gettext_lazy("The campaign is open."),
     "pause": gettext_lazy("Paused. Annotators get no new items; open ones can still be submitted."),
     "resume": gettext_lazy("The campaign is open again."),
     "close": gettext_lazy("The campaign is closed. Its results are in leaderboards and exports."),
@@ -73,10 +74,11 @@ def _save(request: HttpRequest, project: Project, campaign: Any, kind: CampaignP
     """Save the plan, or show the form again: with another row, a preview, or error messages."""
     editor = kind.editor(project, data=request.POST)
     action = request.POST.get("do", "")
-    if action in ("preview", "add-aspect"):
+    if action in ("preview", "add-aspect", "estimate"):
         editor.form.errors.clear()  # nothing is checked before the plan is saved
-        preview = _preview_guidelines(request) if action == "preview" else None
-        return _show_form(request, project, campaign, kind, editor, unchecked=True, guidelines_preview=preview)
+        more = editor.estimate() if action == "estimate" else {}
+        more["guidelines_preview"] = _preview_guidelines(request) if action == "preview" else None
+        return _show_form(request, project, campaign, kind, editor, unchecked=True, **more)
     if editor.is_valid():
         try:
             stored = _store(request, project, campaign, editor)
@@ -131,6 +133,14 @@ def guidelines_preview(request: HttpRequest, slug: str) -> HttpResponse:
     return page(request, "annotation/campaigns/form/_preview.html", context)
 
 
+@require_POST
+def campaign_estimate(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpResponse:
+    """The estimate beside the form of a plan, requested while it is filled in."""
+    project = get_project(user=request.user, slug=slug, need="write")
+    context = {"project": project, **kind.editor(project, data=request.POST).estimate()}
+    return page(request, f"annotation/{kind.templates}/form/_estimate.html", context)
+
+
 @require_http_methods(["GET", "POST"])
 def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: CampaignPages) -> HttpResponse:
     """Open, pause, resume or close. Closing asks for confirmation."""
@@ -151,6 +161,9 @@ def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: Cam
             messages.info(request, _("The texts are being prepared. The campaign opens when they are ready."))
         else:
             messages.success(request, DONE_WORDS[move])
+        people = read_number(request.POST.get("invite", "")) if move == "open" else None
+        if people:
+            return invite_people(request, kind.find(request, slug, pk, "write"), kind, people)
     return redirect(f"annotation:{kind.name}", slug, pk)
 
 

@@ -29,6 +29,7 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 
+from .campaign_forms import USUAL_SECONDS, describe_work
 from .campaign_pages import JUDGING, PAGE_SIZE, may_write
 from .campaign_tables import answer_lines, compute_coverage, describe_unit
 from .judging import make_questions
@@ -38,8 +39,8 @@ LATEST_SHOWN = 8
 WRITING_SHOWN = 100
 #: Above this number of planned judgements, agreement and coverage are loaded separately from the watch page.
 FIGURES_AT_ONCE = 5_000
-#: The assumed time per judgement in the estimate of a draft, in seconds, unless `?seconds=` is given.
-USUAL_SECONDS, MOST_SECONDS = 15, 3600
+#: The longest time per judgement in the estimate of a draft, `?seconds=`.
+MOST_SECONDS = 3600
 #: The highest number of a text in the preview.
 MOST_NUMBER = 999_999
 
@@ -78,20 +79,13 @@ def _draft(request: HttpRequest, campaign: Campaign) -> dict[str, Any]:
     units = estimate_units(campaign).units
     seconds = read_number(request.GET.get("seconds", ""))
     seconds = USUAL_SECONDS if seconds is None else min(MOST_SECONDS, max(1, seconds))
-    judgements = units * campaign.overlap
-    limit = min(units, campaign.max_per_annotator or units)
     kinds = list(campaign.units.exclude(kind=Unit.Kind.NORMAL).values_list("kind", flat=True))
     return {
         "plan": make_campaign_plan(campaign),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "opening": campaign.opening if campaign.opening_id else None,
         "estimate": {
-            "units": units,
-            "judgements": judgements,
-            "seconds": seconds,
-            "time": judgements * seconds,
-            "people": max(campaign.overlap, -(-judgements // limit)) if limit else 0,
-            "each": limit * seconds,
+            **describe_work(campaign, units, seconds),
             "practice": kinds.count(Unit.Kind.PRACTICE),
             "controls": kinds.count(Unit.Kind.CONTROL),
         },

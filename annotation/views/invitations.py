@@ -1,5 +1,7 @@
 """Invitation links for one campaign, which make people annotators and lead them to its first page."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
@@ -25,9 +27,19 @@ SHOWN = 100
 def invitations(request: HttpRequest, slug: str, pk: int, kind: CampaignPages) -> HttpResponse:
     """The links of this campaign and a form for a new one. A new link is shown once, in the response to the POST."""
     campaign = kind.find(request, slug, pk, "write")
-    form, landing = LinkForm(request.POST or None), kind.get_landing(campaign)
+    return _show_links(request, campaign, kind, LinkForm(request.POST or None))
+
+
+def invite_people(request: HttpRequest, campaign: Any, kind: CampaignPages, people: int) -> HttpResponse:
+    """Create a link for some people with the usual limits, and show it with the others."""
+    usual = {name: field.initial for name, field in LinkForm.base_fields.items()}
+    return _show_links(request, campaign, kind, LinkForm({**usual, "max_uses": people}))
+
+
+def _show_links(request: HttpRequest, campaign: Any, kind: CampaignPages, form: LinkForm) -> HttpResponse:
+    landing = kind.get_landing(campaign)
     context: dict = {"form": form, "now": timezone.now()}
-    if request.method == "POST" and form.is_valid():
+    if form.is_bound and form.is_valid():
         try:
             made, secret = create_invitation(
                 project=campaign.project, actor=request.user, role=Role.ANNOTATOR, landing=landing, **form.cleaned_data

@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from annotation.allocation.plan_reading import Option, slugify
 from annotation.models import Campaign, WritingCampaign
 from evalapp.accounts.models import Project, User
-from evalapp.common.errors import Fault
+from evalapp.common.errors import EvalappError, Fault
 
 ITEMS = (
     ("all", _("All items")),
@@ -133,6 +133,7 @@ class PlanEditor:
 
     form_class: type[PlanForm]
     form: PlanForm
+    project: Project
 
     def __init__(self, project: Project, *, data: QueryDict | None = None, plan: dict[str, Any] | None = None) -> None:
         raise NotImplementedError
@@ -158,6 +159,25 @@ class PlanEditor:
 
     def add_faults(self, faults: Sequence[Fault], detail: str) -> None:
         self.form.add_faults(faults, detail)
+
+    def sketch(self, plan: dict[str, Any]) -> dict[str, Any]:
+        """The context of the estimate of a plan."""
+        raise NotImplementedError
+
+    def estimate(self) -> dict[str, Any]:
+        """The context of the estimate of what was submitted so far, or `unclear`: what it lacks."""
+        data = self.form.data.copy()
+        if not data.get("name", "").strip():
+            data["name"] = "?"
+        complete = type(self)(self.project, data=data)
+        if not complete.is_valid():
+            return {
+                "unclear": [str(complete.form.fields[name].label) for name in complete.form.errors if name != "__all__"]
+            }
+        try:
+            return self.sketch({**complete.as_plan(), "slug": "estimate"})
+        except EvalappError as error:
+            return {"unclear": [error.detail]}
 
     def get_context(self) -> dict[str, Any]:
         """The variables of the template besides project and campaign."""

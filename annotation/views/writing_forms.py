@@ -11,7 +11,8 @@ from django.utils.translation import gettext_lazy as _
 from annotation.allocation.writing_plan import OPTION_RULES, OPTIONS
 from annotation.models import Item, ReferenceSet, WritingCampaign
 from annotation.services import hooks
-from annotation.services.campaigns import create_writing
+from annotation.services.campaigns import create_writing, sketch_writing
+from annotation.services.writing_plans import estimate_writing, list_opening_problems
 from evalapp.accounts.models import Project
 
 from .plan_forms import CHANGEABLE, PlanEditor, PlanForm, find_free_slug, list_slugs, option_field, pick_fields
@@ -220,6 +221,16 @@ class WritingEditor(PlanEditor):
 
     def as_plan(self) -> dict[str, Any]:
         return self.form.as_plan()
+
+    def sketch(self, plan: dict[str, Any]) -> dict[str, Any]:
+        draft = sketch_writing(project=self.project, plan=plan)
+        return {
+            "draft": draft,
+            "options": draft.options,
+            "estimate": estimate_writing(campaign=draft),
+            "problems": list_opening_problems(campaign=draft),
+            "arms": [ARM_NAMES[arm] for arm in draft.options["arms"]],
+        }
 
     def make_slug(self, name: str) -> str:
         taken = set(ReferenceSet.objects.filter(project=self.project).values_list("name", flat=True))

@@ -112,6 +112,8 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:campaign-list": [R("read")],
     "annotation:campaign-new": [R("write"), R("write", "post")],
     "annotation:campaign-guidelines-preview": [R("write", "post")],
+    "annotation:campaign-estimate": [R("write", "post")],
+    "annotation:writing-estimate": [R("write", "post")],
     "annotation:campaign": [R("read", pk="campaign")],
     "annotation:campaign-edit": [R("write", pk="campaign"), R("write", "post", pk="campaign")],
     "annotation:campaign-preview": [R("read", pk="campaign")],

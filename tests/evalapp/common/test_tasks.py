@@ -157,8 +157,8 @@ def test_scoring_starts_before_a_long_training_ends(installation):
 
 def test_one_worker_serves_all_queues_and_takes_scoring_before_trainings(installation):
     without_workers(installation)
-    kinds = ("train", "gpu", "cpu")
-    runs = {name: start("test-count", steps=1, pause=0.1, queue=name) for name in kinds}
+    # Of different length: the same request would join the first run.
+    runs = {name: start("test-count", steps=n, queue=name) for n, name in enumerate(("train", "gpu", "cpu"), 1)}
     installation.start_worker("only", "")
     wait_until(lambda: all(read_state(run) == Run.State.SUCCEEDED for run in runs.values()))
     assert sorted(runs, key=lambda name: runs[name].started_at) == ["cpu", "gpu", "train"]
