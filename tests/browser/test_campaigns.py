@@ -38,14 +38,17 @@ def test_plan_open_and_invite(cast: Cast, page_for: Open) -> None:
     assert page.is_visible("[name=pairs]")
     page.fill("[name='aspects-0-name']", "quality")
     page.fill("[name='aspects-0-question']", "Which one fits?")
+    # The estimate beside the form follows what is typed: 6 pairs of texts by 3 people.
+    page.fill("[name=overlap]", "3")
+    page.wait_for_selector("#estimate[data-estimate='18']")
+    page.evaluate("scrollTo(0, document.body.scrollHeight)")
+    assert page.locator("#estimate").bounding_box()["y"] >= 0, "it stays in view"
     page.fill("[name=guidelines]", "Read **both**.")
     page.click("text=Preview")
     page.wait_for_selector("#guidelines-preview strong")
     page.click("button.primary")
     page.click("form[action$='/open/'] button")
     page.wait_for_selector(".status[data-state=open]")
-    page.click("nav[aria-label=Campaign] >> text=Invitations")
-    page.get_by_role("button", name="Create link").click()
     link = page.input_value("#secret-invitation")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")  # as without TLS
     page.click("button[data-copy]")

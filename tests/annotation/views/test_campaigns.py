@@ -127,6 +127,73 @@ def test_campaign_of_another_project_is_not_found(cast: Cast) -> None:
 # ---- planning ---------------------------------------------------------------------------------------------
 
 
+def estimate(text: str) -> str | None:
+    match = re.search(r'id="estimate"[^>]*data-estimate="(\d*)"', text)
+    return match and match[1]
+
+
+def test_estimate_follows_the_form_and_stores_nothing(cast: Cast, rita: Client) -> None:
+    make_texts(cast, 5)
+    read(rita.get(f"{BASE}new/"))
+    address = f"{BASE}estimate/"
+    assert estimate(read(rita.post(address, typed()))) == "20"  # 5 items, 2 systems, 2 annotators
+    assert estimate(read(rita.post(address, typed(overlap="3", systems=["sys-alpha"])))) == "15"
+    assert estimate(read(rita.post(address, typed(sample="2")))) == "8"
+    assert (
+        estimate(read(rita.post(address, typed(name="", **{"aspects-0-name": "", "aspects-0-question": ""})))) == "20"
+    )
+    assert estimate(read(rita.post(address, typed(kind="pairwise", overlap="1")))) == "5"
+    unclear = read(rita.post(address, typed(overlap="none")))
+    assert estimate(unclear) == ""
+    assert "Overlap" in unclear
+    assert not Campaign.objects.exists()
+
+
+def test_estimate_equals_that_of_the_stored_draft(cast: Cast, rita: Client) -> None:
+    make_texts(cast, 5)
+    for kind in ("likert", "pairwise", "turing"):
+        plan = typed(kind=kind, name=f"As {kind}", overlap="2")
+        found = estimate(read(rita.post(f"{BASE}estimate/", plan)))
+        rita.post(f"{BASE}new/", plan)
+        shown = rita.get(f"{BASE}{Campaign.objects.latest('pk').pk}/").context["estimate"]
+        assert found == str(shown["judgements"]), kind
+
+
+def test_estimate_without_script_is_a_button_of_the_form(cast: Cast, rita: Client) -> None:
+    make_texts(cast, 5)
+    text = read(rita.post(f"{BASE}new/", typed(do="estimate", name="")))
+    assert estimate(text) == "20"
+    assert 'value="estimate" formnovalidate' in text
+    assert not list_faulty(text)
+    assert not Campaign.objects.exists()
+
+
+def test_link_is_shown_right_after_opening(cast: Cast, rita: Client) -> None:
+    make_texts(cast)
+    campaign = make_draft(cast)
+    assert 'name="invite"' in read(rita.get(f"{BASE}{campaign.pk}/"))
+    response = rita.post(f"{BASE}{campaign.pk}/open/", {"invite": "7"})
+    text = read(response)
+    campaign.refresh_from_db()
+    assert campaign.state == Campaign.State.OPEN
+    made = Invitation.objects.get()
+    assert (made.max_uses, made.role, made.landing) == (7, "annotator", f"/my/{campaign.pk}/")
+    assert 'id="secret-invitation"' in text
+    assert 'data-copy="secret-invitation"' in text
+    assert "no-store" in response["Cache-Control"]
+    again = read(rita.get(f"{BASE}{campaign.pk}/people/"))
+    assert 'id="secret-invitation"' not in again, "it is shown once"
+
+
+@pytest.mark.parametrize("invite", ["", "0", "many"])
+def test_opening_without_a_link_leads_to_the_campaign(cast: Cast, rita: Client, invite: str) -> None:
+    make_texts(cast)
+    campaign = make_draft(cast)
+    response = rita.post(f"{BASE}{campaign.pk}/open/", {"invite": invite})
+    assert response["Location"] == f"{BASE}{campaign.pk}/"
+    assert not Invitation.objects.exists()
+
+
 def test_creates_a_draft_by_form(cast: Cast, rita: Client) -> None:
     make_texts(cast, 5)
     assert "sys-alpha (5 outputs)" in read(rita.get(f"{BASE}new/"))

@@ -63,6 +63,22 @@ def at(cast: Cast, name: str, *arguments: Any) -> str:
     return reverse(f"annotation:writing{'-' if name else ''}{name}", args=[cast.project.slug, *arguments])
 
 
+def test_estimate_names_the_task_by_its_arms(rita: Client, cast: Cast, fake: FakePorts) -> None:
+    """Without the arm with scores, nothing is called “with a reliability score”."""
+    make_items(cast.project, 3, 1)
+    scored = read_page(rita.post(at(cast, "estimate"), {**FIELDS, "name": ""}))
+    unscored = read_page(rita.post(at(cast, "estimate"), {**FIELDS, "arms": ["control"], "evaluator": ""}))
+    kinds = [re.search(r'<dd data-kind="ream">([^<]+)<', page) for page in (scored, unscored)]
+    assert kinds[0]
+    assert kinds[1]
+    assert kinds[0][1] != kinds[1][1]
+    assert 'data-estimate="3"' in scored
+    rita.post(at(cast, "new"), {**FIELDS, "arms": ["control"], "evaluator": ""})
+    draft = read_page(rita.get(at(cast, "", WritingCampaign.objects.get().pk)))
+    assert kinds[1][1] in draft
+    assert kinds[0][1] not in draft
+
+
 def test_plan_draft_open_and_watch(rita: Client, cast: Cast, fake: FakePorts) -> None:
     make_items(cast.project, 3, 1)
     page = rita.get(at(cast, "new"))
