@@ -93,11 +93,12 @@ class Grounds:
         return Evaluator.objects.filter(project=self.project, slug=slug).first()
 
     def get_references(self, name: str) -> ReferenceSet:
-        """Return the reference set. Raises `BadInput` if it has no reference for any output."""
+        """Return the reference set. Raises `BadInput` if it has no reference for any of the outputs."""
         if name not in self.found:
             try:
                 self.found[name] = found = get_reference_set(self.project, name)
-                _check_references(self.project, found)
+                if self.n_outputs:
+                    _check_references(self.project, found)
             except EvalappError as error:
                 self.found[name] = error
         result = self.found[name]
@@ -157,10 +158,10 @@ def check_scoring(
     elif not any_encoder:
         check_models(entry.options, parsed)
     references = references or ORIGINAL
+    against = grounds.get_references(references) if "references" in entry.needs else None
     if not grounds.n_outputs:
         text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score.")
         raise BadInput(text % {"project": project.slug})
-    against = grounds.get_references(references) if "references" in entry.needs else None
     slug = trained.slug if trained else make_slug(entry.name, parsed, get_default_options(entry, project))
     if not trained:
         _check_slug(grounds.find(slug), entry.name)

@@ -139,9 +139,8 @@ def test_estimate_follows_the_form_and_stores_nothing(cast: Cast, rita: Client) 
     assert estimate(read(rita.post(address, typed()))) == "20"  # 5 items, 2 systems, 2 annotators
     assert estimate(read(rita.post(address, typed(overlap="3", systems=["sys-alpha"])))) == "15"
     assert estimate(read(rita.post(address, typed(sample="2")))) == "8"
-    assert (
-        estimate(read(rita.post(address, typed(name="", **{"aspects-0-name": "", "aspects-0-question": ""})))) == "20"
-    )
+    unnamed = typed(name="", **{"aspects-0-name": "", "aspects-0-question": ""})
+    assert estimate(read(rita.post(address, unnamed))) == "20"
     assert estimate(read(rita.post(address, typed(kind="pairwise", overlap="1")))) == "5"
     unclear = read(rita.post(address, typed(overlap="none")))
     assert estimate(unclear) == ""

@@ -42,7 +42,7 @@ def test_training_is_requested_followed_and_shown(toy):
     assert checked.status_code == 202, checked.content
     assert execute_run(checked.json()["id"]).result["models"] == 2
     asked = api.post(f"{BASE}runs/", {"kind": "train", **options}, format="json")
-    assert (asked.status_code, asked.json()["queue"]) == (202, "gpu")
+    assert (asked.status_code, asked.json()["queue"]) == (202, "train")
     execute_run(asked.json()["id"])
     run = api.get(f"/api/v1/runs/{asked.json()['id']}/").json()
     assert (run["state"], run["result"]["evaluator"]) == ("succeeded", "mine")

@@ -28,7 +28,7 @@ def failed(cast) -> Run:
 
 
 def test_runs(failed):
-    assert "Failed" in told("runs")
+    assert failed.state_label in told("runs")
     assert REFUSED in told("runs", "alpha")
     assert json.loads(told("runs", "alpha", "--json"))["runs"][0]["state"] == "failed"
     assert "No runs." in told("runs", "alpha", "--active")
