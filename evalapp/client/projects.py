@@ -230,8 +230,8 @@ class Project:
     def score_several(
         self, evaluators: Sequence[str], *, references: str | None = None, idempotency_key: str | None = None
     ) -> list[Run]:
-        """Apply several evaluators with their default options; return the runs of those with something to score.
-        `idempotency_key`: see `start`."""
+        """Apply several `evaluators` with their default options; return the runs of those with something to score.
+        `references` is the reference set. `idempotency_key`: see `start`."""
         body = {"evaluators": list(evaluators), **({} if references is None else {"references": references})}
         key = new_key() if idempotency_key is None else idempotency_key
         answer = self._session.post(f"{self._path}scores/", body, key=key)

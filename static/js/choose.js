@@ -1,7 +1,7 @@
 // The catalogue of evaluators: a filter, selecting whole parts, and the number of selected. It works without them.
 "use strict";
 {
-  const { ngettext, interpolate, gettext } = window.evalapp;
+  const { ngettext, interpolate, gettext, onKeydown } = window.evalapp;
   const form = document.getElementById("score-form");
   const boxes = () => [...form.elements].filter((element) => element.name === "evaluators");
 
@@ -26,7 +26,7 @@
   };
 
   // A filter must not send the form.
-  form.addEventListener("keydown", (event) => {
+  onKeydown((event) => {
     if (event.key === "Enter" && event.target.matches("[data-filter]")) event.preventDefault();
   });
   form.addEventListener("input", (event) => {

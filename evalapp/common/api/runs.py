@@ -36,6 +36,9 @@ class RunSerializer(serializers.ModelSerializer):
     project = serializers.SerializerMethodField()
     worker = serializers.CharField(source="process", read_only=True)
     progress = ProgressSerializer(source="*", read_only=True)
+    cause = serializers.CharField(
+        read_only=True, help_text="Why it failed: input (request or data), machine, unexpected; or empty."
+    )
 
     class Meta:
         model = Run

@@ -39,25 +39,27 @@ def test_json_is_one_object(no_redis, capsys):
 
 
 @pytest.mark.django_db
-def test_all_is_well_when_each_queue_has_a_worker(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("served", "missing", "train"),
+    [
+        ({f"{name}@host": {name} for name in QUEUES}, set(), OK),
+        # A worker of an earlier version serves gpu: trainings run there, and scoring waits for them.
+        ({"old@host": {"cpu", "gpu", "live"}}, set(), OPTIONAL),
+        ({"one@host": {"cpu", "live"}}, {"queue gpu", "queue train"}, MISSING),
+    ],
+)
+def test_each_queue_needs_a_worker(monkeypatch, capsys, served, missing, train):
     monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
-    monkeypatch.setattr(doctor, "_consumers", lambda: {f"{name}@host": {name} for name in QUEUES})
-    call_command("doctor")
-    text = capsys.readouterr().out
-    assert "ok        queue gpu" in text
-    assert "gpu@host" in text
-    assert "MISSING" not in text
-
-
-@pytest.mark.django_db
-def test_trainings_without_a_worker_of_their_own_are_named(monkeypatch):
-    """A worker of an earlier version serves gpu alone: trainings run there, and scoring waits for them."""
-    monkeypatch.setattr("evalapp.ops.redis.answers", lambda url: True)
-    monkeypatch.setattr(doctor, "_consumers", lambda: {"old@host": {"cpu", "gpu", "live"}})
+    monkeypatch.setattr(doctor, "_consumers", lambda: served)
     states = {check.name: check.state for check in doctor.worker_checks()}
-    assert states == {"queue live": OK, "queue cpu": OK, "queue gpu": OK, "queue train": OPTIONAL}
-    monkeypatch.setattr(doctor, "_consumers", lambda: {"one@host": {"cpu", "live"}})
-    assert {check.name: check.state for check in doctor.worker_checks()}["queue train"] == MISSING
+    assert {name for name, state in states.items() if state == MISSING} == missing
+    assert states["queue train"] == train
+    if not missing:
+        call_command("doctor")
+        text = capsys.readouterr().out
+        assert "ok        queue gpu" in text
+        assert next(name for name, queues in served.items() if "gpu" in queues) in text
+        assert "MISSING" not in text
 
 
 @pytest.mark.django_db
