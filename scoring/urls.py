@@ -60,6 +60,12 @@ PROJECT = [
     path("evaluators/<slug:evaluator>/scores.csv", evaluators.scores_csv, name="scores-csv"),
     path("evaluators/<slug:evaluator>/scores/delete/", scores.delete, name="scores-delete"),
     path("evaluators/<slug:evaluator>/distribution.svg", plots.distribution_svg, name="distribution-svg"),
+    path(
+        "evaluators/<slug:evaluator>/distribution.pdf",
+        plots.distribution_svg,
+        {"ending": "pdf"},
+        name="distribution-pdf",
+    ),
     path("evaluators/<slug:evaluator>/delete/", trained.delete, name="evaluator-delete"),
     path("evaluators/<slug:evaluator>/files/<path:name>", trained.evaluator_file, name="evaluator-file"),
     path("evaluators/<slug:evaluator>/artefact.tar", trained.evaluator_tar, name="evaluator-tar"),
@@ -90,6 +96,8 @@ PROJECT = [
     path("snapshots/<slug:name>/table.<table_ending:ending>", snapshots.snapshot_file, name="snapshot-file"),
     path("references/writing/<int:pk>/gold/", writing_gold.writing_gold, name="writing-gold"),
     path("agreement/", agreement.agreement, name="agreement"),
+    path("agreement/plot.svg", plots.board_svg, {"kind": "agreement"}, name="agreement-svg"),
+    path("agreement/plot.pdf", plots.board_svg, {"kind": "agreement", "ending": "pdf"}, name="agreement-pdf"),
     path("agreement/table.<table_ending:ending>", agreement.agreement_file, name="agreement-file"),
     path("agreement/raters/", agreement.raters, name="agreement-raters"),
     path("agreement/calibration/", agreement.calibration, name="agreement-calibration"),
@@ -104,8 +112,16 @@ PROJECT = [
     path(
         "references/enhanced/table.<table_ending:ending>", boards.board_file, {"kind": "enhanced"}, name="enhanced-file"
     ),
+    path("references/enhanced/plot.svg", plots.board_svg, {"kind": "enhanced"}, name="enhanced-svg"),
+    path("references/enhanced/plot.pdf", plots.board_svg, {"kind": "enhanced", "ending": "pdf"}, name="enhanced-pdf"),
     path("references/curves/", references.reliability_curves, name="reliability-curves"),
     path("references/curves/<int:pk>/<slug:panel>.svg", plots.curves_svg, name="reliability-curves-svg"),
+    path(
+        "references/curves/<int:pk>/<slug:panel>.pdf",
+        plots.curves_svg,
+        {"ending": "pdf"},
+        name="reliability-curves-pdf",
+    ),
     path("references/<str:name>/", references.reference_set, name="reference-set"),
     path("references/<str:name>/delete/", references.delete, name="reference-set-delete"),
     path("references/<str:name>/references.jsonl", references.reference_set_file, name="reference-set-file"),

@@ -11,11 +11,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from evalapp.plot_style import DASHES, get_colour
 from evalapp.side_figures import side_figure
 
-#: Okabe-Ito colours with enough contrast on white and on dark backgrounds.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B37C00", "#56B4E9", "#8A6FBF", "#7F7F7F")
-DASHES = ("", "6 3", "2 3", "8 3 2 3")
 WIDTH, HEIGHT = 560, 240
 LEFT, RIGHT, TOP, BOTTOM = 48, 12, 10, 32
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_EDGE = 240, 64, 8
@@ -102,7 +100,7 @@ def _span(values: Sequence[float]) -> tuple[float, float]:
 
 def looks(lines: Sequence[Line]) -> list[tuple[Line, str, str]]:
     """Each line with its colour and dash pattern."""
-    return [(line, PALETTE[number % len(PALETTE)], DASHES[number % len(DASHES)]) for number, line in enumerate(lines)]
+    return [(line, get_colour(number), DASHES[number % len(DASHES)]) for number, line in enumerate(lines)]
 
 
 def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "round") -> SafeString:

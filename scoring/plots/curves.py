@@ -7,11 +7,10 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
-from scoring.plots.drawing import PALETTE
+from evalapp.plot_style import DASHES, PALETTE, get_colour
 
 WIDTH, HEIGHT = 640, 220
 LEFT, RIGHT, TOP, BOTTOM = 68, 12, 34, 28
-DASHES = ("", "6 3", "2 3", "8 3 2 3")
 
 Points = Sequence[tuple[float, float]]
 
@@ -69,14 +68,14 @@ def draw(curves: Mapping[str, Points], *, title: str, axis: str, named: bool = T
     contains the name of the axis."""
     finite = ((name, [(x, y) for x, y in points if math.isfinite(y)]) for name, points in curves.items())
     series = [
-        Series(name, PALETTE[number % len(PALETTE)], _dash(number), points)
+        Series(name, get_colour(number), _dash(number), points)
         for number, (name, points) in enumerate((name, points) for name, points in finite if points)
     ]
     return Picture(axis, _svg(series, title, axis if named else ""), series)
 
 
 def _dash(number: int) -> str:
-    return DASHES[(number + number // len(PALETTE)) % len(DASHES)]
+    return DASHES[(number + number // len(PALETTE["light"])) % len(DASHES)]
 
 
 def _svg(series: Sequence[Series], title: str, axis: str) -> SafeString:

@@ -1,57 +1,213 @@
-"""Plots as SVG or PDF, drawn on the server. The drawing library is imported by the first plot."""
+"""Plots as SVG or PDF, drawn on the server. The drawing library is imported by the first plot.
+
+The total size of a plot depends only on its numbers of rows and columns (`size_...`), so that pages reserve its place.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any
 from xml.sax.saxutils import escape
 
 from evalapp.markup import show_hidden
+from evalapp.names import natural_key
+from evalapp.plot_style import FONT, INK, NARROW, PALETTE, SHAPES, WIDE, Size, Theme, round_ticks
 from evalapp.translation import gettext as _
 
-Theme = Literal["light", "dark"]
-WIDTH = 620
-ROW = 26
+ROW, TIGHT_ROW = 26, 15
+#: Rows of a forest plot above which rows are tighter.
+MOST_LOOSE = 40
 MAX_POINTS = 1500
+#: Part of the addresses of stored pictures: count it up when their look changes.
+LOOK = 2
+#: The space that a title in a PDF needs.
+TITLE = 28
 
-#: Okabe-Ito colours, readable on light and dark backgrounds; shapes differ as well.
-PALETTE = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8A6FBF", "#7F7F7F"]
-SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left"]
-#: The colour of marks that do not differ by system, with enough contrast on both backgrounds.
-MAIN = {"light": "#0072B2", "dark": "#56B4E9"}
-INK = {"light": ("#1b1f24", "#5b6570", "#d8dce1"), "dark": ("#e8eaed", "#a3adb8", "#3a4149")}
-FONT = "system-ui, sans-serif"
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot that is not drawn yet: its size by width of the screen, and what it shows in a sentence."""
+
+    measure: Callable[[int], Size]
+    paint: Callable[..., Plot]
+    finding: str
+    width: int = WIDE
+
+    @property
+    def wide(self) -> Size:
+        return self.measure(self.width)
+
+    @property
+    def narrow(self) -> Size:
+        return self.measure(NARROW)
+
+    def draw(self, theme: Theme, width: int = WIDE) -> Plot:
+        return self.paint(theme=theme, width=width)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A vertical line of a forest plot, such as a noise ceiling, with its interval as a pale band. Without a text it
+    is a plain reference line."""
+
+    at: float
+    text: str = ""
+    low: float | None = None
+    high: float | None = None
+
+
+def plan_forest(rows: Sequence[Mapping[str, Any]], *, finding: str, **said: Any) -> Picture:
+    """Return a forest plot to be drawn, described by the finding and the values of the rows."""
+    n_drawn = sum(row["value"] is not None or row.get("rank") is not None for row in rows)
+    description = f"{finding} {in_words(rows)[:2000]}".strip()
+    return Picture(
+        lambda width: size_forest(n_drawn, width), partial(draw_forest, rows, description=description, **said), finding
+    )
+
+
+def name_estimate(row: Mapping[str, Any], digits: int = 3) -> str:
+    """Return a value with its interval as text."""
+    text = _figure(row["value"], digits)
+    if row["low"] is None or row["high"] is None:
+        return text
+    return f"{text} [{_figure(row['low'], digits)}, {_figure(row['high'], digits)}]"
+
+
+def size_forest(n_rows: int, width: int = WIDE) -> Size:
+    return Size(width, 122 + max(n_rows, 1) * (ROW if n_rows <= MOST_LOOSE else TIGHT_ROW))
 
 
 def draw_forest(
-    rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, zero: bool
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    description: str,
+    axis: str,
+    theme: Theme,
+    zero: bool,
+    width: int = WIDE,
+    marks: Sequence[Mark] = (),
+    digits: int = 3,
+    main: str = "",
 ) -> Plot:
-    """Draw a dot with its interval for each row `{"label", "value", "low", "high", "grey"}`. A row with a rank but
-    without a value (infinite rating) shows its rank as text."""
-    import altair as alt
+    """Draw a dot with its interval for each row `{"label", "value", "low", "high", "kind", "letters"}`, with letters of
+    significance and values at the right. Rows of the `main` kind have the main colour, others are grey. A row with a
+    rank but without a value (infinite rating) shows its rank as text."""
+    alt = _load_altair()
 
-    soft = INK[theme][1]
-    drawn = [row for row in rows if row["value"] is not None or row.get("rank") is not None]
-    shown = [dict(row, ink=soft if row.get("grey") else MAIN[theme]) for row in drawn if row["value"] is not None]
-    data = _data(shown)
+    ink, soft, _grid = INK[theme]
+    drawn = [
+        {"kind": "", **row, "label": show_hidden(str(row["label"]))}
+        for row in rows
+        if row["value"] is not None or row.get("rank") is not None
+    ]
+    shown = [row for row in drawn if row["value"] is not None]
     order = [row["label"] for row in drawn]
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False),
-              scale=alt.Scale(domain=order))  # fmt: skip
-    color = alt.Color("ink:N", scale=None)
-    x = alt.X("value:Q", title=axis, scale=alt.Scale(zero=zero, nice=True))
-    base = alt.Chart(data).encode(y=y, color=color)
-    lines = base.mark_rule(strokeWidth=1.5).encode(x=alt.X("low:Q"), x2="high:Q")
-    dots = base.mark_point(filled=True, size=60, opacity=1).encode(x=x)
-    layers: Any = lines + dots
-    if zero:
-        rule = alt.Chart(_data([{"at": 0}])).mark_rule(strokeDash=[2, 3], color=soft).encode(x="at:Q")
-        layers = rule + lines + dots
+    kinds = sorted(dict.fromkeys(row["kind"] for row in drawn), key=lambda kind: kind != main)
+    legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1, direction="horizontal")
+    colours = alt.Scale(domain=kinds, range=[PALETTE[theme][0] if kind == main else soft for kind in kinds])
+    key = legend if len(kinds) > 1 else None
+    color = alt.Color("kind:N", scale=colours, legend=key)
+    shape = alt.Shape("kind:N", scale=_shapes(kinds), legend=key)
+    grey = json.dumps([row["label"] for row in drawn if row["kind"] != main], ensure_ascii=False)
+    labels: Any = {"condition": {"test": f"indexof({grey}, datum.value) >= 0", "value": soft}, "value": ink}
+    left = alt.Axis(
+        orient="left", labelLimit=240 if width == WIDE else 120, ticks=False, domain=False, labelColor=labels,
+        labelPadding=8, grid=False, labelExpr="datum.value" if width == WIDE else "split(datum.value, ', ')",
+    )  # fmt: skip
+    domain = alt.Scale(domain=order)
+
+    def y(axis: Any) -> Any:
+        return alt.Y("label:N", sort=order, title=None, axis=axis, scale=domain)
+
+    ends = [row[end] for row in shown for end in ("value", "low", "high") if row[end] is not None]
+    ends += [end for mark in marks for end in (mark.at, mark.low, mark.high) if end is not None]
+    span = _widen([*ends, 0.0] if zero or not ends else ends)
+    x_scale = alt.Scale(domain=span, nice=False, zero=False)
+    x = alt.X("value:Q", title=axis, scale=x_scale, axis=_bottom_axis(span, width))
+    base = alt.Chart(_data(shown)).encode(color=color)
+    # Rows without a finite value need a place as well.
+    layers: Any = alt.Chart(_data(drawn)).mark_point(opacity=0).encode(y=y(left))
+    for number, mark in enumerate([*([Mark(0.0)] if zero else []), *marks]):
+        layers += _draw_mark(mark, number, x_scale, span, theme)
+    layers += base.mark_rule(strokeWidth=2).encode(y=y(None), x=alt.X("low:Q", scale=x_scale), x2="high:Q")
+    layers += base.mark_point(filled=True, size=72, opacity=1).encode(y=y(None), x=x, shape=shape)
     if endless := [{"label": row["label"], "words": unbounded(row)} for row in drawn if row["value"] is None]:
         words = alt.Chart(_data(endless)).mark_text(align="left", color=soft, fontSize=11)
-        layers += words.encode(y=y, x=alt.value(8), text="words:N")
-    chart = layers.properties(width=WIDTH - 260, height=max(ROW * len(drawn), ROW))
-    return _plot(chart, title, description, theme)
+        layers += words.encode(y=y(None), x=alt.value(8), text="words:N")
+    letters = {row["label"]: row["letters"] for row in shown if row.get("letters")}
+    offset = 0
+    for texts, head in ((letters, _("letters")), (_name_values(shown, digits, width == WIDE), "")):
+        if texts:
+            right = _side_axis(texts, head, offset, ink)
+            layers += alt.Chart(_data(drawn)).mark_point(opacity=0).encode(y=y(right))
+            offset += 22 + 7 * max(len(head), *map(len, texts.values()))
+    chart = layers.resolve_axis(y="independent")
+    return _plot(chart, title, description, theme, size_forest(len(drawn), width))
+
+
+def _draw_mark(mark: Mark, number: int, scale: Any, span: Sequence[float], theme: Theme) -> Any:
+    """Return the layers of a vertical line with its text above the plot."""
+    alt = _load_altair()
+
+    _ink, soft, _grid = INK[theme]
+    data = _data([{"at": mark.at, "low": mark.low, "high": mark.high}])
+    x = alt.X("at:Q", scale=scale)
+    dash = [5, 3] if mark.text else [1, 0]
+    layers: Any = alt.Chart(data).mark_rule(strokeDash=dash, color=soft, strokeWidth=1.25).encode(x=x)
+    if mark.low is not None and mark.high is not None:
+        band = alt.Chart(data).mark_rect(color=soft, opacity=0.12)
+        layers = band.encode(x=alt.X("low:Q", scale=scale), x2="high:Q") + layers
+    if mark.text:
+        right = (mark.at - span[0]) > 0.6 * (span[1] - span[0])
+        # Texts of neighbouring lines are on different heights.
+        words = alt.Chart(data).mark_text(
+            align="right" if right else "left", dx=4 if right else -4, baseline="bottom", fontSize=11, color=soft,
+            text=show_hidden(mark.text),
+        )  # fmt: skip
+        layers += words.encode(x=x, y=alt.value(-4 - 14 * (number % 2)))
+    return layers
+
+
+def _side_axis(texts: Mapping[str, str], head: str, offset: int, color: str) -> Any:
+    """Return an axis at the right with a text for each row."""
+    alt = _load_altair()
+
+    names = json.dumps(texts, ensure_ascii=False)
+    return alt.Axis(
+        orient="right", offset=offset, ticks=False, domain=False, grid=False, labelPadding=8, labelLimit=200,
+        labelExpr=f"({names})[datum.value] || ''", labelColor=color, title=head or None,
+        titleAngle=0, titleAlign="left", titleAnchor="start", titleX=8, titleY=-6, titleBaseline="bottom",
+        titleFontSize=11,
+    )  # fmt: skip
+
+
+def _name_values(rows: Sequence[Mapping[str, Any]], digits: int, with_intervals: bool) -> dict[str, str]:
+    if with_intervals:
+        return {row["label"]: name_estimate(row, digits) for row in rows}
+    return {row["label"]: _figure(row["value"], digits) for row in rows}
+
+
+def _figure(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def _widen(values: Sequence[float]) -> list[float]:
+    """Return the range of values with a margin."""
+    low, high = min(values), max(values)
+    air = 0.04 * (high - low) or 0.05 * abs(high) or 0.5
+    # An axis that begins or ends at 0 needs no margin there.
+    return [low - air if low else low, high + air if high else high]
+
+
+def _bottom_axis(span: Sequence[float], width: int) -> Any:
+    """Return an axis with round values inside the range."""
+    low, high = span
+    values = [tick for tick in round_ticks(low, high, 9 if width == WIDE else 5) if low <= tick <= high]
+    return _load_altair().Axis(values=values, labelFlush=False)
 
 
 def unbounded(row: Mapping[str, Any]) -> str:
@@ -69,78 +225,191 @@ def in_words(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def draw_scatter(
-    points: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
-) -> Plot:
-    """Draw one mark per output or system, at most `MAX_POINTS`."""
-    import altair as alt
+def size_groups(n_rows: int, n_series: int, width: int = WIDE) -> Size:
+    return Size(width, 96 + max(n_rows, 1) * (10 + 14 * max(n_series, 1)))
 
+
+def draw_groups(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    names: Sequence[str],
+    series: Sequence[str],
+    title: str,
+    description: str,
+    axis: str,
+    theme: Theme,
+    width: int = WIDE,
+) -> Plot:
+    """Draw for each name a dot with its interval for each series, below each other; `rows` are `{"name", "series",
+    "value", "low", "high"}`."""
+    alt = _load_altair()
+
+    _ink, soft, _grid = INK[theme]
+    shown = [dict(row) for row in rows if row["value"] is not None]
+    ends = [row[end] for row in shown for end in ("value", "low", "high") if row[end] is not None]
+    span = _widen([*ends, 0.0])
+    scale = alt.Scale(domain=span, nice=False, zero=False)
+    legend = alt.Legend(title=None, orient="bottom", symbolOpacity=1, columns=3 if width == WIDE else 1)
+    left = alt.Axis(labelLimit=240 if width == WIDE else 110, ticks=False, domain=False, grid=True)
+    base = alt.Chart(_data(shown)).encode(
+        y=alt.Y(
+            "name:N", sort=list(names), title=None, axis=left, scale=alt.Scale(domain=list(names), paddingInner=0.2)
+        ),
+        yOffset=alt.YOffset("series:N", sort=list(series), scale=alt.Scale(domain=list(series), paddingOuter=0.6)),
+        color=alt.Color("series:N", scale=_colours(series, theme), legend=legend),
+    )
+    zero = alt.Chart(_data([{"at": 0}])).mark_rule(color=soft, strokeWidth=1.25).encode(x=alt.X("at:Q", scale=scale))
+    lines = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
+    dots = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x=alt.X("value:Q", title=axis, scale=scale, axis=_bottom_axis(span, width)),
+        shape=alt.Shape("series:N", scale=_shapes(series), legend=legend),
+    )
+    return _plot(zero + lines + dots, title, description, theme, size_groups(len(names), len(series), width))
+
+
+def _colours(names: Sequence[str], theme: Theme) -> Any:
+    alt = _load_altair()
+
+    colours = PALETTE[theme]
+    return alt.Scale(domain=list(names), range=[colours[n % len(colours)] for n in range(len(names))])
+
+
+def _shapes(names: Sequence[str]) -> Any:
+    alt = _load_altair()
+
+    # The second round of colours has other shapes.
+    shapes = [SHAPES[(n + n // len(SHAPES)) % len(SHAPES)] for n in range(len(names))]
+    return alt.Scale(domain=list(names), range=shapes)
+
+
+def size_scatter(width: int = WIDE) -> Size:
+    return Size(width, 480 if width == WIDE else 420)
+
+
+def draw_scatter(
+    points: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    description: str,
+    axes: tuple[str, str],
+    theme: Theme,
+    width: int = WIDE,
+    note: str = "",
+) -> Plot:
+    """Draw one mark per output or system, at most `MAX_POINTS`, and the least squares line of all. `note`: a text above
+    the plot."""
+    alt = _load_altair()
+
+    _ink, soft, _grid = INK[theme]
     shown = thin(points)
-    systems = sorted({str(point["system"]) for point in shown})
-    few = len(systems) <= len(PALETTE)
-    size = 70 if len(shown) <= 40 else 26
+    systems = sorted({str(point["system"]) for point in shown}, key=natural_key)
+    size, dense = (70, False) if len(shown) <= 40 else (30, True)
+    x_scale, y_scale = (alt.Scale(zero=False, nice=True, padding=10) for _axis in axes)
     encoding: dict[str, Any] = {
-        "x": alt.X("metric:Q", title=axes[0], scale=alt.Scale(zero=False)),
-        "y": alt.Y("people:Q", title=axes[1], scale=alt.Scale(zero=False)),
+        "x": alt.X("metric:Q", title=axes[0], scale=x_scale, axis=alt.Axis(tickCount=8 if width == WIDE else 4)),
+        "y": alt.Y("people:Q", title=axes[1], scale=y_scale, axis=alt.Axis(tickCount=6)),
     }
-    if few:
-        legend = alt.Legend(title=None, labelLimit=180, symbolOpacity=1)
-        encoding["color"] = alt.Color(
-            "system:N", scale=alt.Scale(domain=systems, range=PALETTE[: len(systems)]), legend=legend
-        )
-        encoding["shape"] = alt.Shape(
-            "system:N", scale=alt.Scale(domain=systems, range=SHAPES[: len(systems)]), legend=legend
-        )
-    style: dict[str, Any] = {"filled": True, "size": size, "opacity": 1.0 if len(shown) <= 40 else 0.55}
-    if not few:
-        style["color"] = MAIN[theme]
-    mark: Any = alt.Chart(_data(shown)).mark_point(**style)
-    return _plot(mark.encode(**encoding).properties(width=WIDTH - 240, height=320), title, description, theme)
+    style: dict[str, Any] = {"filled": True, "size": size, "opacity": 0.55 if dense else 1.0}
+    if len(systems) <= len(SHAPES):
+        orient: Any = "right" if width == WIDE else "bottom"
+        columns = 1 if width == WIDE else 2
+        # Dots are pale where they overlap, but not in the legend.
+        legend = alt.Legend(title=None, labelLimit=180, symbolOpacity=1, symbolSize=90, orient=orient, columns=columns)
+        encoding["color"] = alt.Color("system:N", scale=_colours(systems, theme), legend=legend)
+        encoding["shape"] = alt.Shape("system:N", scale=_shapes(systems), legend=legend)
+    else:
+        style["color"] = PALETTE[theme][0]
+    layers: Any = alt.layer(alt.Chart(_data(shown)).mark_point(**style).encode(**encoding))
+    if ends := fit_line(points):
+        line = alt.Chart(_data(ends)).mark_line(color=INK[theme][0], strokeWidth=1.75, strokeDash=[7, 3])
+        layers += line.encode(x="metric:Q", y="people:Q")
+    if note:
+        text = alt.Chart(_data([{"note": note}])).mark_text(align="left", baseline="bottom", color=soft, fontSize=12)
+        layers += text.encode(x=alt.value(0), y=alt.value(-6), text="note:N")
+    return _plot(layers, title, description, theme, size_scatter(width))
+
+
+def fit_line(points: Sequence[Mapping[str, Any]]) -> list[dict[str, float]]:
+    """Return both ends of the least squares line of human scores on metric scores; [] if it is not defined."""
+    n = len(points)
+    if n < 3:
+        return []
+    xs, ys = ([float(point[name]) for point in points] for name in ("metric", "people"))
+    mean_x, mean_y = sum(xs) / n, sum(ys) / n
+    spread = sum((x - mean_x) ** 2 for x in xs)
+    if not spread > 1e-12 * max(1.0, mean_x * mean_x):
+        return []
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / spread
+    return [{"metric": x, "people": mean_y + slope * (x - mean_x)} for x in (min(xs), max(xs))]
+
+
+def size_distribution(n_rows: int, width: int = WIDE) -> Size:
+    return Size(width, 62 + max(n_rows, 1) * (ROW if n_rows <= MOST_LOOSE else TIGHT_ROW))
 
 
 def draw_distribution(
-    rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme
+    rows: Sequence[Mapping[str, Any]], *, title: str, description: str, axis: str, theme: Theme, width: int = WIDE
 ) -> Plot:
     """Draw a box plot by system with quartiles, median, and lines from the 5th to the 95th percentile; `rows` are
     `{"label", "p5", "p25", "p50", "p75", "p95"}`."""
-    import altair as alt
+    alt = _load_altair()
 
-    ink, _, _ = INK[theme]
+    ink, main = INK[theme][0], PALETTE[theme][0]
     order = [row["label"] for row in rows]
-    y = alt.Y("label:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, ticks=False, domain=False))
-    base = alt.Chart(_data([dict(row) for row in rows])).encode(y=y)
-    line = base.mark_rule(color=MAIN[theme]).encode(
-        x=alt.X("p5:Q", title=axis, scale=alt.Scale(zero=False)), x2="p95:Q"
+    left = alt.Axis(labelLimit=240 if width == WIDE else 110, ticks=False, domain=False)
+    base = alt.Chart(_data([dict(row) for row in rows])).encode(y=alt.Y("label:N", sort=order, title=None, axis=left))
+    scale = alt.Scale(zero=False, nice=True, padding=6)
+    ticks = alt.Axis(tickCount=8 if width == WIDE else 4, labelFlush=False)
+    line = base.mark_rule(color=main, strokeWidth=1.5).encode(
+        x=alt.X("p5:Q", title=axis, scale=scale, axis=ticks), x2="p95:Q"
     )
-    box = base.mark_bar(height=12, color=MAIN[theme], opacity=0.45).encode(x="p25:Q", x2="p75:Q")
+    box = base.mark_bar(height=12, color=main, opacity=0.45).encode(x="p25:Q", x2="p75:Q")
     median = base.mark_tick(color=ink, thickness=2, height=16).encode(x="p50:Q")
-    chart = (line + box + median).properties(width=WIDTH - 260, height=max(ROW * len(rows), ROW))
-    return _plot(chart, title, description, theme)
+    return _plot(line + box + median, title, description, theme, size_distribution(len(rows), width))
+
+
+def size_lines(n_lines: int, width: int = WIDE) -> Size:
+    """The legend has two columns on wide screens and one on narrow ones."""
+    return Size(width, 320 + 18 * -(-max(n_lines, 1) // (2 if width > NARROW else 1)))
 
 
 def draw_lines(
-    lines: Sequence[Mapping[str, Any]], *, title: str, description: str, axes: tuple[str, str], theme: Theme
+    lines: Sequence[Mapping[str, Any]],
+    *,
+    title: str,
+    description: str,
+    axes: tuple[str, str],
+    theme: Theme,
+    width: int = WIDE,
 ) -> Plot:
     """Draw a line with a band for each `{"name", "points": [{"x", "value", "low", "high"}]}`."""
-    import altair as alt
+    alt = _load_altair()
 
     names = [str(line["name"]) for line in lines]
     rows = [{"name": str(line["name"]), **point} for line in lines for point in line["points"]]
-    scale = alt.Scale(domain=names, range=PALETTE[: len(names)])
-    legend = alt.Legend(title=None, orient="bottom", labelLimit=300, columns=2)
-    base = alt.Chart(_data(rows)).encode(
-        x=alt.X("x:Q", title=axes[0], axis=alt.Axis(tickMinStep=1, format="d")),
-        color=alt.Color("name:N", scale=scale, legend=legend),
+    # Bands are pale, but not in the legend.
+    columns = 2 if width > NARROW else 1
+    legend = alt.Legend(
+        title=None, orient="bottom", labelLimit=width // columns - 50, columns=columns, symbolOpacity=1, symbolSize=90
     )
-    y = alt.Y("value:Q", title=axes[1], scale=alt.Scale(zero=False))
-    band = base.mark_area(opacity=0.14).encode(y=alt.Y("low:Q", title=axes[1]), y2="high:Q")
+    ticks = alt.Axis(tickMinStep=1, format=",d", tickCount=8 if width > NARROW else 4, labelFlush=False)
+    x = alt.X("x:Q", title=axes[0], axis=ticks, scale=alt.Scale(zero=False, padding=8))
+    base = alt.Chart(_data(rows)).encode(x=x, color=alt.Color("name:N", scale=_colours(names, theme), legend=legend))
+    scale = alt.Scale(zero=False, nice=True)
+    y = alt.Y("value:Q", title=axes[1], scale=scale, axis=alt.Axis(tickCount=6))
+    band = base.mark_area(opacity=0.14).encode(y=alt.Y("low:Q", title=axes[1], scale=scale), y2="high:Q")
     line = base.mark_line(strokeWidth=1.75).encode(y=y)
-    shapes = alt.Scale(domain=names, range=SHAPES[: len(names)])
     marks = base.mark_point(filled=True, size=46, opacity=1).encode(
-        y=y, shape=alt.Shape("name:N", scale=shapes, legend=legend)
+        y=y, shape=alt.Shape("name:N", scale=_shapes(names), legend=legend)
     )
-    layers: Any = band + line + marks
-    return _plot(layers.properties(width=WIDTH - 90, height=260), title, description, theme)
+    return _plot(band + line + marks, title, description, theme, size_lines(len(names), width))
+
+
+def size_heat(n_rows: int, n_columns: int, width: int = WIDE) -> Size:
+    """Cells have a least width, so that a plot of many columns is wider than the screen and scrolls."""
+    beside = 320 if width == WIDE else 140
+    widest = beside + 90 * n_columns
+    return Size(max(beside + 40 * n_columns, min(width, widest)), 132 + ROW * max(n_rows, 1))
 
 
 def draw_heat(
@@ -152,32 +421,51 @@ def draw_heat(
     description: str,
     axis: str,
     theme: Theme,
+    width: int = WIDE,
 ) -> Plot:
     """Draw a heat map of `{"row", "column", "value"}`, blue above 0 and orange below, with values as text."""
-    import altair as alt
+    alt = _load_altair()
 
-    ink, _, _ = INK[theme]
     shown = [dict(cell) for cell in cells if cell["value"] is not None]
-    scale = alt.Scale(domain=[-1, 0, 1], range=[PALETTE[1], "#f4f4f4" if theme == "light" else "#22272e", PALETTE[0]])
-    order = {"x": list(columns), "y": list(rows)}
+    low, middle, high = HEAT[theme]
+    scale = alt.Scale(domain=[-1, 0, 1], range=[low, middle, high])
+    label = alt.Axis(labelAngle=-40, labelLimit=120, orient="top", ticks=False, domain=False)
+    left = alt.Axis(labelLimit=200 if width == WIDE else 110, ticks=False, domain=False)
     base = alt.Chart(_data(shown)).encode(
-        x=alt.X("column:N", sort=order["x"], title=None, axis=alt.Axis(labelAngle=-40, labelLimit=160, orient="top")),
-        y=alt.Y("row:N", sort=order["y"], title=None, axis=alt.Axis(labelLimit=200)),
+        x=alt.X("column:N", sort=list(columns), title=None, axis=label, scale=alt.Scale(domain=list(columns))),
+        y=alt.Y("row:N", sort=list(rows), title=None, axis=left, scale=alt.Scale(domain=list(rows))),
     )
-    field = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, title=axis))
-    # Dark cells have light text on both backgrounds.
-    light = alt.value("#ffffff")
+    legend = alt.Legend(title=axis, gradientLength=100, tickCount=3) if width == WIDE else None
+    field = base.mark_rect().encode(color=alt.Color("value:Q", scale=scale, legend=legend))
+    # Saturated cells have white text on both backgrounds.
+    ink = alt.value(INK[theme][0])
     text = base.mark_text(fontSize=11).encode(
-        text=alt.Text("value:Q", format=".2f"), color=alt.condition("abs(datum.value) > 0.8", light, alt.value(ink))
+        text=alt.Text("value:Q", format=".2f"),
+        color=alt.condition("abs(datum.value) > 0.78", alt.value("#ffffff"), ink),
     )
-    size = {"width": max(44 * len(columns), 60), "height": max(ROW * len(rows), ROW)}
-    return _plot((field + text).properties(**size), title, description, theme)
+    return _plot(field + text, title, description, theme, size_heat(len(rows), len(columns), width))
+
+
+#: Colours of −1, 0 and 1.
+HEAT: dict[Theme, tuple[str, str, str]] = {
+    "light": ("#b34400", "#f4f4f4", "#0461a7"),
+    "dark": ("#c24e0a", "#22272e", "#1170c4"),
+}
+
+
+def _load_altair() -> Any:
+    """Return the drawing library. It looks for numpy among the loaded modules, where another thread may have left it
+    half imported."""
+    import altair
+    import numpy  # noqa: F401
+
+    return altair
 
 
 def _data(values: list[dict[str, Any]]) -> Any:
-    import altair as alt
+    alt = _load_altair()
 
-    return alt.Data(values=values)  # type: ignore[no-untyped-call,unused-ignore]
+    return alt.Data(values=values)
 
 
 def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[dict[str, Any]]:
@@ -190,11 +478,11 @@ def thin(points: Sequence[Mapping[str, Any]], most: int = MAX_POINTS) -> list[di
 def write_message(*lines: str, theme: Theme) -> str:
     """Return an SVG with lines of text, without the library, for a plot that failed."""
     text = "".join(
-        f'<text x="{WIDTH // 2}" y="{30 + 22 * place}" text-anchor="middle">{escape(line)}</text>'
+        f'<text x="{WIDE // 2}" y="{30 + 22 * place}" text-anchor="middle">{escape(line)}</text>'
         for place, line in enumerate(lines)
     )
     height = 36 + 22 * len(lines)
-    size = f'width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}"'
+    size = f'width="{WIDE}" height="{height}" viewBox="0 0 {WIDE} {height}"'
     look = f'font-family="{FONT}" font-size="13" fill="{INK[theme][1]}"'
     title = f"<title>{escape(' '.join(lines))}</title>"
     return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {look} role="img">{title}{text}</svg>'
@@ -220,18 +508,27 @@ class Plot:
         """Return PDF with the title."""
         import vl_convert
 
-        titled = {**self.specification, "title": {"text": self.title, "fontSize": 13, "anchor": "start"}}
+        spec = self.specification
+        limit = spec["width"] - 40
+        title = {"text": self.title, "fontSize": 13, "anchor": "start", "frame": "bounds", "limit": limit}
+        titled = {**spec, "height": spec["height"] + TITLE, "title": title}
         return bytes(vl_convert.vegalite_to_pdf({**titled, "background": "white"}))
 
 
-def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
+def _plot(chart: Any, title: str, description: str, theme: Theme, size: Size) -> Plot:
+    """Return the plot of exactly this size, texts above the plot included."""
+    alt = _load_altair()
+
     ink, soft, line = INK[theme]
-    configured = chart.configure(
+    sized = chart.properties(
+        width=size.width, height=size.height, autosize=alt.AutoSizeParams(type="fit", contains="padding")
+    )
+    configured = sized.configure(
         background="transparent",
         # Generated labels of marks would contain axis titles with unescaped backslashes.
         aria=False,
         # The browser's font may be wider than the measured one.
-        padding={"left": 18, "right": 18, "top": 6, "bottom": 6},
+        padding={"left": 6, "right": 18, "top": 8, "bottom": 6},
         font=FONT,
         view={"stroke": None},
         axis={
@@ -245,8 +542,8 @@ def _plot(chart: Any, title: str, description: str, theme: Theme) -> Plot:
             "titleFontWeight": "normal",
         },
         # Labels moved inwards at the ends would overlap.
-        axisX={"labelFlush": False, "tickCount": 6},
-        legend={"labelColor": ink, "titleColor": ink, "labelFontSize": 12},
+        axisX={"labelFlush": False},
+        legend={"labelColor": ink, "titleColor": soft, "labelFontSize": 12, "titleFontWeight": "normal"},
     )
     return Plot(_printable(configured.to_dict()), show_hidden(title), show_hidden(description))
 

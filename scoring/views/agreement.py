@@ -21,7 +21,7 @@ from evalapp.common.pages import page, project_page
 from scoring.boards.agreement.columns import format_cells, list_used_columns
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.choices import JUDGED, RATINGS
-from scoring.boards.render.page import place_rows
+from scoring.boards.render.page import Scale, place_rows
 from scoring.forms.agreement import FilterForm, PowerForm
 from scoring.forms.boards import AgreementForm
 
@@ -30,7 +30,7 @@ from ..selectors.leaderboards import parse_query
 from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.planning import answer_pilot
-from .boards import send_board
+from .boards import make_plot_params, plan_picture, send_board
 
 
 @project_page(GET="read")
@@ -41,6 +41,7 @@ def agreement(request: HttpRequest, project: Project) -> HttpResponse:
         query = replace(context["query"], aspect="", judged="")
         whole = answer_leaderboard(project=project, query=query, user=request.user)
         context |= {"whole": whole, "asked": query.params, "whole_params": urlencode(query.non_default_params)}
+        context |= {"picture": plan_picture(project, query, whole.table), "plot": make_plot_params(query, whole)}
         context |= _overview(whole.table, context["query"]) if whole.table else {}
         if not whole.is_current:
             context["answer"] = whole
@@ -160,7 +161,7 @@ SHORT = {"fleiss": "Fleiss", "icc_a1": "ICC(A,1)", "percent": gettext_noop("perc
 
 
 def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
-    """Return the rows of all aspects, with alpha on an axis from -1 to 1 that is 200 wide."""
+    """Return the rows of all aspects, with alpha on an axis from -1 to 1."""
     names = {coefficient["name"] for row in table["rows"] for coefficient in row["coefficients"]}
     heads = [{"name": name, "short": _(label)} for name, label in SHORT.items() if name in names]
     lines = []
@@ -176,4 +177,5 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
                 "link": urlencode(replace(query, aspect=row["aspect"], judged=row["judged"]).non_default_params),
             }
         )
-    return {"lines": place_rows(lines, (-1.0, 1.0), "first"), "heads": heads, "whole_table": table}
+    scale = Scale(-1.0, 1.0, 0.0)
+    return {"lines": place_rows(lines, scale, "first"), "scale": scale, "heads": heads, "whole_table": table}

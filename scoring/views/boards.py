@@ -12,15 +12,18 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page, project_page
+from evalapp.side_figures import side_value
 from scoring.boards.base import Query, Way
 from scoring.boards.choices import COEFFICIENTS, MOST_SETS
 from scoring.boards.data.project import ProjectData
+from scoring.boards.metrics.columns import describe_scatter
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.files import FORMATS
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import BoardForm
 from scoring.forms.games import GamesForm
+from scoring.plots.drawing import Picture, draw_scatter, size_scatter
 
 from ..models import ScoreSet
 from ..selectors.games import METHOD, list_judges
@@ -43,7 +46,9 @@ def board(request: HttpRequest, project: Project, kind: str) -> HttpResponse:
     table, chosen = context["table"], request.GET.get("plot", "")
     rows = table["rows"] if table else []
     if kind == EvaluatorsQuery.kind:
-        context["shown"] = next((row for row in rows if row["evaluator"] == chosen and row["score_set"]), None)
+        context["shown"] = shown = next((row for row in rows if row["evaluator"] == chosen and row["score_set"]), None)
+        if shown:
+            context["scatter"] = Picture(size_scatter, draw_scatter, describe_scatter(shown, context["query"]))
         if rows:
             note_reading(project=project, user=request.user)
     if kind == "enhanced":
@@ -113,12 +118,21 @@ def build_context(request: HttpRequest, project: Project, query: Any) -> dict[st
         "params": urlencode(query.non_default_params),
         "asked": query.params,
         "plot": make_plot_params(query, answer),
+        "picture": plan_picture(project, query, answer.table),
         "may_write": may_write(request, project),
         "evaluator_choices": [(name, name in chosen) for name in names],
         "chosen": chosen,
         "tabs": list_tabs(project, query.kind),
         **get_board(query.kind).get_renderer("build_context")(answer.table, query),
     }
+
+
+def plan_picture(project: Project, query: Any, table: Mapping[str, Any] | None) -> Any:
+    """Return the picture of a table, to reserve its place and to say what it shows; None without figures."""
+    if not table or not table["rows"]:
+        return None
+    plan = get_board(query.kind).get_renderer("plan_picture")
+    return side_value(_("The plot"), lambda: plan(table, query, project.name), None)
 
 
 def list_tabs(project: Project, kind: str) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.contrib import messages
@@ -26,7 +27,9 @@ from evalapp.common.pages import page, project_page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import ApplyForm, add_faults, list_reference_sets
+from scoring.plots import drawing
 from scoring.plots.curves import draw
+from scoring.plots.drawing import Picture
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
@@ -237,8 +240,20 @@ def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
         "states": states,
         "summary": summary,
         "has_values": any(row["n"] for row in summary),
+        "distribution": plan_distribution(score_set),
         "plot": f"set={score_set.pk}&v={score_set.data_hash}",
     }
+
+
+def plan_distribution(score_set: ScoreSet) -> Picture:
+    """Return the box plot of the scores of each system."""
+    rows = [row for row in score_set.summary if row["n"]]
+    name = score_set.evaluator.slug
+    median = _("%(label)s: median %(value).3g")
+    words = "; ".join(median % {"label": row["label"], "value": row["p50"]} for row in rows)
+    title = _("Scores of %(evaluator)s by system") % {"evaluator": name}
+    paint = partial(drawing.draw_distribution, rows, title=title, description=words, axis=name)
+    return Picture(partial(drawing.size_distribution, len(rows)), paint, words)
 
 
 def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:

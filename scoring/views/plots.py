@@ -13,18 +13,21 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.pages import project_page
 from evalapp.common.selectors import find_run
+from evalapp.plot_style import HALF, NARROW, WIDE
 from evalapp.side_figures import collect_failures, side_figure
 from scoring.boards.base import Query
 from scoring.boards.choices import PEOPLE
+from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
 from scoring.plots import drawing as plots
 
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
-from ..selectors.reports import CURVES, PANELS
+from ..selectors.reports import CURVES
 from ..services.leaderboards import answer_leaderboard
 from .boards import answer_or_reason, get_plotted_set
-from .evaluators import get_set
+from .evaluators import get_set, plan_distribution
+from .references import plan_curves
 from .steps import draw_steps, make_panel_query
 
 KEEP_SECONDS = 24 * 3600
@@ -46,9 +49,9 @@ def board_svg(request: HttpRequest, project: Project, kind: str, ending: str = "
         key = ["games", answer.leaderboard.stamp if answer.leaderboard else "", query]
 
     def draw() -> plots.Plot:
-        table, theme = _get_table(project, query, request.user), _get_theme(request, ending)
-        plot: plots.Plot = get_board(kind).get_renderer("draw")(table, query, project.name, theme)
-        return plot
+        table = _get_table(project, query, request.user)
+        picture: plots.Picture = get_board(kind).get_renderer("plan_picture")(table, query, project.name)
+        return picture.draw(_get_theme(request, ending), _get_width(request, ending))
 
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
 
@@ -62,7 +65,10 @@ def scatter_svg(request: HttpRequest, project: Project, evaluator: str, ending: 
         from ..selectors.meta_evaluation import load_points
 
         compared = query.people != "ratings"
-        points = load_points(project, query, score_set, _get_table(project, query, request.user) if compared else None)
+        table = _get_table(project, query, request.user) if compared else None
+        points = load_points(project, query, score_set, table)
+        table = table or answer_or_reason(project, query, request.user)[0].table
+        row = next((row for row in (table or {"rows": []})["rows"] if row["score_set"] == score_set.pk), None)
         description = _("%(n)d outputs, %(drawn)d drawn: scores of %(evaluator)s and human scores.")
         if query.level == "system":
             description = _("%(n)d systems, %(drawn)d drawn: scores of %(evaluator)s and human scores.")
@@ -74,6 +80,8 @@ def scatter_svg(request: HttpRequest, project: Project, evaluator: str, ending: 
             description=description % counts,
             axes=(evaluator, _("human scores (%(scores)s)") % {"scores": scores}),
             theme=_get_theme(request, ending),
+            width=_get_width(request, ending),
+            note=metrics_columns.describe_scatter(row, query) if row else "",
         )
 
     key = [compute_stamp(project), "scatter", query, score_set.pk, score_set.scored_at]
@@ -83,26 +91,17 @@ def scatter_svg(request: HttpRequest, project: Project, evaluator: str, ending: 
 @project_page(GET="read")
 def distribution_svg(request: HttpRequest, project: Project, evaluator: str, ending: str = "svg") -> HttpResponse:
     score_set = get_set(project, evaluator, request.GET.get("set", ""))
-    rows = [row for row in score_set.summary if row["n"]]
-    if not rows:
+    if not any(row["n"] for row in score_set.summary):
         raise NotThere(_("%(evaluator)s has no defined scores to plot.") % {"evaluator": evaluator})
 
     def draw() -> plots.Plot:
-        median = _("%(label)s: median %(value).3g")
-        words = "; ".join(median % {"label": row["label"], "value": row["p50"]} for row in rows)
-        return plots.draw_distribution(
-            rows,
-            title=_("Scores of %(evaluator)s by system") % {"evaluator": evaluator},
-            description=words,
-            axis=evaluator,
-            theme=_get_theme(request, ending),
-        )
+        return plan_distribution(score_set).draw(_get_theme(request, ending), _get_width(request, ending))
 
     return _send(request, ["distribution", score_set.pk, score_set.scored_at], draw, ending)
 
 
 @project_page(GET="read")
-def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str) -> HttpResponse:
+def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str, ending: str = "svg") -> HttpResponse:
     """A panel of the reliability curves of a run."""
     run = find_run(user=request.user, pk=pk, slug=project.slug)
     if run.kind != CURVES or run.result is None:
@@ -112,30 +111,19 @@ def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str) -> H
         raise NotThere(_("There is no such curve."))
 
     def draw() -> plots.Plot:
-        change = _("%(name)s: from %(first).3f to %(last).3f")
-        words = "; ".join(
-            change % {"name": line["name"], "first": line["points"][0]["value"], "last": line["points"][-1]["value"]}
-            for line in result["lines"]
-        )
-        return plots.draw_lines(
-            result["lines"],
-            title=_(PANELS[panel]) if panel in PANELS else panel,
-            description=words,
-            axes=(str(result["axes"][0]), f"{result['axes'][1]}, 95 %"),
-            theme=_get_theme(request),
-        )
+        return plan_curves(panel, result).draw(_get_theme(request, ending), _get_width(request, ending))
 
-    return _send(request, ["curves", pk, panel], draw)
+    return _send(request, ["curves", pk, panel], draw, ending)
 
 
 @project_page(GET="read")
 def steps_svg(request: HttpRequest, project: Project, panel: str, ending: str = "svg") -> HttpResponse:
     """Human scores or scores of an evaluator by training step."""
-    asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme"))
+    asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme", "narrow"))
     key = [compute_stamp(project), "steps", panel, asked]
 
     def draw() -> Any:
-        return draw_steps(request, project, panel, _get_theme(request, ending))
+        return draw_steps(request, project, panel, _get_theme(request, ending), _get_width(request, ending, HALF))
 
     return _send(
         request, key, draw, ending, is_current=_make_check(project, make_panel_query(project, request.GET, panel))
@@ -150,11 +138,15 @@ def _get_table(project: Project, query: Any, user: Any) -> dict[str, Any]:
 
 
 def _has_figure(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("value") or row.get("pearson") or row.get("cells"))
+    return bool(row.get("value") or row.get("pearson") or row.get("cells") or row.get("coefficients"))
 
 
 def _get_theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:
     return "dark" if request.GET.get("theme") == "dark" and ending == "svg" else "light"
+
+
+def _get_width(request: HttpRequest, ending: str = "svg", wide: int = WIDE) -> int:
+    return NARROW if request.GET.get("narrow") and ending == "svg" else wide
 
 
 def _make_check(project: Any, query: Query) -> Callable[[], bool]:
@@ -187,7 +179,9 @@ def _send(
 ) -> HttpResponse:
     """Return the plot, cached by version of the data unless the table is outdated. Browsers cache it as long as the
     page refers to the same version."""
-    digest = hashlib.sha256(repr([*key, _get_theme(request, ending), ending]).encode()).hexdigest()
+    digest = hashlib.sha256(
+        repr([plots.LOOK, *key, _get_theme(request, ending), _get_width(request, ending), ending]).encode()
+    ).hexdigest()
     plot = cache.get(f"plot:{digest}")
     lasting = plot is not None or is_current()
     if plot is None:

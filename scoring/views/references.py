@@ -2,7 +2,9 @@
 reliability curves, which a run computes."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -19,6 +21,8 @@ from evalapp.common.pages import page, project_page
 from evalapp.common.queue import queue_has_worker
 from scoring.forms.fields import list_reference_sets
 from scoring.forms.references import CurvesForm, MergeForm, ReferenceSelectionForm, initial_from
+from scoring.plots import drawing
+from scoring.plots.drawing import Picture
 
 from ..selectors.reference_sets import compare_sets, difference_page, get_set, item_page, list_sets, reference_rows
 from ..selectors.reports import CURVES, PANELS, latest_curves
@@ -28,6 +32,19 @@ from ..services.reference_selection import PREVIEW_ITEMS, start_preview, start_r
 from ..services.reference_sets import delete_set, merge_sets
 from ..services.reports import start_curves
 from .starting import open_run, start_from_form, start_run
+
+
+def plan_curves(panel: str, result: Mapping[str, Any]) -> Picture:
+    """Return the picture of a panel of the reliability curves."""
+    lines, change = result["lines"], _("%(name)s: from %(first).3f to %(last).3f")
+    words = "; ".join(
+        change % {"name": line["name"], "first": line["points"][0]["value"], "last": line["points"][-1]["value"]}
+        for line in lines
+    )
+    title = _(PANELS[panel]) if panel in PANELS else panel
+    axes = (str(result["axes"][0]), f"{result['axes'][1]}, 95 %")
+    paint = partial(drawing.draw_lines, lines, title=title, description=words, axes=axes)
+    return Picture(partial(drawing.size_lines, len(lines)), paint, words)
 
 
 @project_page(GET="read")
@@ -162,6 +179,11 @@ def reliability_curves(request: HttpRequest, project: Project) -> HttpResponse:
         "shown": shown,
         "found": shown.result if shown else None,
         "panels": [(name, _(text)) for name, text in PANELS.items() if shown and shown.result["panels"].get(name)],
+        "pictures": {
+            name: plan_curves(name, panel)
+            for name, panel in (shown.result["panels"] if shown else {}).items()
+            if panel and panel["lines"]
+        },
         "has_judge": list_reference_judges(project).exists(),
         "training": reference_judge_under_way(project),
         "may_write": can(user=request.user, project=project, need="write"),

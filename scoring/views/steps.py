@@ -1,5 +1,6 @@
 """The page of checkpoints: human and metric scores by training step, and the report on model selection."""
 
+from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
@@ -13,10 +14,12 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
+from evalapp.plot_style import HALF
 from evalapp.side_figures import side_value
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
+from scoring.plots.drawing import Picture, draw_lines, size_lines
 
 from ..selectors.leaderboards import compute_stamp, parse_query
 from ..selectors.reports import SELECTION, group_by_kind, has_choices
@@ -53,7 +56,8 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
     for name in [PEOPLE, *chosen]:
         answer, reason = _answer(project, given, name, request.user)
         lines = make_lines(answer.table) if answer.table else []
-        panels.append({"name": name, "lines": lines, "reason": reason, "table": answer.table})
+        picture = Picture(partial(size_lines, len(lines)), draw_lines, describe_steps(lines), HALF)
+        panels.append({"name": name, "lines": lines, "reason": reason, "table": answer.table, "picture": picture})
         if not answer.is_current:
             under_way.append(answer)
     people = panels[0]["table"]
@@ -104,26 +108,29 @@ def choose(request: HttpRequest, project: Project) -> HttpResponse:
     return open_run(request, run)
 
 
-def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any) -> Any:
+def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any, width: int) -> Any:
     """Return the chart of a panel. Raises `BadInput` if there is nothing to plot."""
-    from scoring.plots import drawing as plots
-
     answer, reason = _answer(project, request.GET, panel, request.user)
     lines = make_lines(answer.table) if answer.table else []
     if not lines:
         raise BadInput(reason or _("No system has scored or judged outputs with training steps."))
-    change = _("%(name)s: %(first).3f at step %(start)s, %(last).3f at step %(end)s")
-    ends = [(line["name"], line["points"][0], line["points"][-1]) for line in lines]
-    words = "; ".join(
-        change % {"name": name, "first": a["value"], "start": a["x"], "last": b["value"], "end": b["x"]}
-        for name, a, b in ends
-    )
     aspect = answer.table["aspect"] if answer.table else ""
     axis = _("human scores, %(aspect)s, 95 %%") % {"aspect": aspect} if panel == PEOPLE else f"{panel}, 95 %"
-    return plots.draw_lines(
+    return draw_lines(
         lines,
         title=_("%(panel)s by training step") % {"panel": panel.capitalize()},
-        description=words,
+        description=describe_steps(lines),
         axes=(_("step"), axis),
         theme=theme,
+        width=width,
+    )
+
+
+def describe_steps(lines: list[dict[str, Any]]) -> str:
+    """Return the first and the last value of each line."""
+    change = _("%(name)s: %(first).3f at step %(start)s, %(last).3f at step %(end)s")
+    ends = [(line["name"], line["points"][0], line["points"][-1]) for line in lines]
+    return "; ".join(
+        change % {"name": name, "first": a["value"], "start": a["x"], "last": b["value"], "end": b["x"]}
+        for name, a, b in ends
     )

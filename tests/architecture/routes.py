@@ -200,6 +200,7 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:scores-csv": [R("read", evaluator="evaluator")],
     "scoring:scores-delete": [R("write", evaluator="evaluator"), R("write", "post", evaluator="evaluator")],
     "scoring:distribution-svg": [R("read", evaluator="evaluator")],
+    "scoring:distribution-pdf": [R("read", evaluator="evaluator")],
     "scoring:train": [R("write", name="maude"), R("write", "post", name="maude")],
     "scoring:train-start": [R("write", "post", {"check": "check"}, name="maude")],
     "scoring:training-curve": [R("read", pk="run")],
@@ -233,6 +234,8 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:snapshot-delete": [R("write", name="snapshot"), R("write", "post", name="snapshot")],
     "scoring:agreement": [R("read")],
     "scoring:agreement-file": [R("read", ending="csv")],
+    "scoring:agreement-svg": [R("read")],
+    "scoring:agreement-pdf": [R("read")],
     "scoring:agreement-raters": [R("read"), R("write", "post")],
     "scoring:agreement-calibration": [R("read")],
     "scoring:agreement-power": [R("read")],
@@ -250,10 +253,13 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:select-references": [R("write"), R("write", "post")],
     "scoring:enhanced": [R("read")],
     "scoring:enhanced-file": [R("read", ending="csv")],
+    "scoring:enhanced-svg": [R("read")],
+    "scoring:enhanced-pdf": [R("read")],
     "scoring:writing-gold": [R("read", pk="writing campaign")],
     "scoring:robustness": [R("read"), R("write", "post")],
     "scoring:reliability-curves": [R("read"), R("write", "post")],
     "scoring:reliability-curves-svg": [R("read", pk="run", panel="size")],
+    "scoring:reliability-curves-pdf": [R("read", pk="run", panel="size")],
 }
 
 API: dict[str, list[Rule]] = {

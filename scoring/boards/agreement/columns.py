@@ -6,9 +6,11 @@ from typing import Any
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import failure_sentence
+from evalapp.translation import gettext as _
 from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
 from scoring.boards.render.latex import figure, tabular
+from scoring.plots import drawing
 
 #: Name of a figure in a comparison of two tables.
 FIGURE = "coefficient"
@@ -120,6 +122,23 @@ def _name_line(row: Mapping[str, Any]) -> str:
     if "coefficients" not in row:
         return ""
     return f"{row['aspect']}, {row['source'] or JUDGED[row['judged']].lower()}: "
+
+
+def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:
+    """Return a forest plot of alpha for every aspect and way of judging."""
+    rows = [{**row["coefficients"][0], "label": f"{_name_line(row)[:-2]}"} for row in table["rows"]]
+    valued = sorted((row for row in rows if row["value"] is not None), key=lambda row: -row["value"])
+    finding = ""
+    if valued:
+        parts = {"high": valued[0]["label"], "above": drawing.name_estimate(valued[0], 2)}
+        finding = _("Highest agreement: %(high)s, alpha %(above)s.") % parts
+    if len(valued) > 1:
+        parts = {"low": valued[-1]["label"], "below": drawing.name_estimate(valued[-1], 2)}
+        finding += " " + _("Lowest: %(low)s, %(below)s.") % parts
+    return drawing.plan_forest(
+        rows, finding=finding, title=_("Agreement in %(project)s") % {"project": project}, zero=True, digits=2,
+        axis=_("Krippendorff’s alpha, 95 %"),
+    )  # fmt: skip
 
 
 # ---- the table of raters ------------------------------------------------------------

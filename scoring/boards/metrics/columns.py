@@ -10,7 +10,7 @@ from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOP
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular
-from scoring.boards.render.page import list_p_values, place_rows, span_around_zero, span_shares
+from scoring.boards.render.page import list_p_values, place_rows, scale_around_zero, scale_shares
 from scoring.plots import drawing
 
 TEMPLATE = "scoring/evaluation/show.html"
@@ -142,7 +142,8 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         {"key": name, "name": asked.get(name, name), "label": _(SHORT.get(name) or COMPARED[name])} for name in names
     ]
     signed = key in COEFFICIENTS
-    drawn = place_rows(rows, span_around_zero(rows, key) if signed else span_shares(rows, key), key, signed=signed)
+    scale = scale_around_zero(rows, key) if signed else scale_shares(rows, key)
+    drawn = place_rows(rows, scale, key)
     for row in drawn:
         row["figures"] = [
             {
@@ -157,6 +158,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     notes = {row["estimate"]["note"] for row in drawn if row["estimate"]["value"] is not None}
     return {
         "rows": drawn,
+        "scale": scale,
         # A note on all intervals is shown once, below the table.
         "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
         "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
@@ -175,13 +177,65 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     }
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
-    """Draw a forest plot of the evaluators, best first."""
+def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:
+    """Return a forest plot of the evaluators, best first, with the best trivial baseline and the noise ceiling."""
     key, name = FIGURES.get(query.coefficient, query.coefficient), _(COMPARED[query.coefficient])
     ordered = sorted(table["rows"], key=lambda row: -(row[key]["value"] or 0.0))
-    rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row[key]} for row in ordered]
+    tested = query.coefficient == table.get("coefficient")
+    rows = [
+        {
+            "label": row["evaluator"],
+            "kind": _("trivial baseline") if row["is_sentinel"] else _("metric"),
+            "letters": row.get("letters", "") if tested else "",
+            **row[key],
+        }
+        for row in ordered
+    ]
+    rows.sort(key=lambda row: row["value"] is None)
+    best = next((row for row in ordered if row["is_sentinel"] and row[key]["value"] is not None), None)
+    ceiling = table["ceiling"] if tested and table["ceiling"]["value"] is not None else None
+    marks = []
+    if best:
+        marks.append(drawing.Mark(best[key]["value"], _("best baseline: %(name)s") % {"name": best["evaluator"]}))
+    if ceiling:
+        text = _("noise ceiling %(value).2f") % {"value": ceiling["value"]}
+        marks.append(drawing.Mark(ceiling["value"], text, ceiling["low"], ceiling["high"]))
     title, zero = f"{name}, {table['aspect']}, {_(LEVELS[query.level]).lower()}", key in COEFFICIENTS
-    return drawing.draw_forest(rows, title=title, description=drawing.in_words(rows), axis=name, theme=theme, zero=zero)
+    finding = _describe([row for row in ordered if row[key]["value"] is not None], key, best, ceiling)
+    return drawing.plan_forest(
+        rows, finding=finding, title=title, axis=f"{name}, 95 %", zero=zero, marks=marks, main=_("metric")
+    )
+
+
+def _describe(
+    rows: list[Mapping[str, Any]], key: str, best: Mapping[str, Any] | None, ceiling: Mapping[str, Any] | None
+) -> str:
+    """Return which evaluator is first, how many are above the best trivial baseline, and the noise ceiling."""
+    if not rows:
+        return ""
+    text = _("%(name)s is first with %(value)s.")
+    sentences = [text % {"name": rows[0]["evaluator"], "value": drawing.name_estimate(rows[0][key])}]
+    metrics = [row for row in rows if not row["is_sentinel"]]
+    if best and metrics:
+        above = sum(row[key]["value"] > best[key]["value"] for row in metrics)
+        text = _("%(above)d of %(all)d metrics are above the best trivial baseline, %(name)s (%(value).3f).")
+        values = {"above": above, "all": len(metrics), "name": best["evaluator"], "value": best[key]["value"]}
+        sentences.append(text % values)
+    if ceiling:
+        sentences.append(_("The noise ceiling is %(value)s.") % {"value": drawing.name_estimate(ceiling)})
+    return " ".join(sentences)
+
+
+def describe_scatter(row: Mapping[str, Any], query: Any) -> str:
+    """Return the coefficient of an evaluator with its interval, as in the table."""
+    estimate = row[FIGURES.get(query.coefficient, query.coefficient)]
+    if estimate["value"] is None:
+        return ""
+    text = (
+        "%(name)s %(value)s, n %(n)s" if query.grouping == "none" else _("%(name)s within groups: %(value)s, n %(n)s")
+    )
+    name = _(COMPARED[query.coefficient])
+    return text % {"name": name, "value": drawing.name_estimate(estimate), "n": f"{estimate['n']:,}"}
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:

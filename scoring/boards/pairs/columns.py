@@ -11,7 +11,7 @@ from scoring.boards.render.cells import list_remarks
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
-from scoring.boards.render.page import list_p_values, place_rows, span_shares
+from scoring.boards.render.page import list_p_values, place_rows, scale_shares
 from scoring.plots import drawing
 
 TITLE = gettext_noop("Pairwise accuracy")
@@ -81,12 +81,11 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     if table is None:
         return context
     rows = [{**row, "decided": row["cells"][0]} for row in table["rows"]]
-    chance = {"decided": {"value": 0.5, "low": None, "high": None}}
-    span = span_shares([*rows, chance], "decided") if rows else (0.0, 1.0)
-    half = round(4 + 192 * (0.5 - span[0]) / ((span[1] - span[0]) or 1.0), 1)
+    scale = scale_shares(rows, "decided", reference=0.5)
     return {
         **context,
-        "rows": [{**row, "half": half} for row in place_rows(rows, span, "decided", signed=False)],
+        "rows": place_rows(rows, scale, "decided"),
+        "scale": scale,
         "tested_pairs": list_p_values(table),
         "has_letters": any(row["letters"] for row in rows),
         "letters_caption": letters_caption(table) if table["test"]["names"] else "",
@@ -94,11 +93,26 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     }
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
-    """Draw a forest plot of the accuracy on decided pairs."""
-    rows = [{"label": row["evaluator"], "grey": row["is_sentinel"], **row["cells"][0]} for row in table["rows"]]
-    words = "; ".join(f"{row['label']} {row['value']:.2f}" for row in rows if row["value"] is not None)
-    return drawing.draw_forest(
+def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:
+    """Return a forest plot of the accuracy on decided pairs, with chance level and the accuracy of a single rater."""
+    rows = [
+        {
+            "label": row["evaluator"],
+            "kind": _("trivial baseline") if row["is_sentinel"] else _("metric"),
+            "letters": row["letters"],
+            **row["cells"][0],
+        }
+        for row in table["rows"]
+    ]
+    marks, own = [drawing.Mark(0.5, _("chance"))], table["ceiling"][0]
+    if own["value"] is not None:
+        text = _("single rater %(value).2f") % {"value": own["value"]}
+        marks.append(drawing.Mark(own["value"], text, own["low"], own["high"]))
+    finding, first = "", next((row for row in rows if row["value"] is not None), None)
+    if first:
+        finding = _("%(name)s is first: it orders %(value)s of the decided pairs as the raters did.") % {
+            "name": first["label"], "value": drawing.name_estimate(first)}  # fmt: skip
+    return drawing.plan_forest(
         rows, title=_("Pairwise accuracy in %(project)s, %(aspect)s") % {"project": project, "aspect": table["aspect"]},
-        description=words[:2000], axis=_("accuracy on decided pairs, 95 %"), theme=theme, zero=False,
+        finding=finding, axis=_("accuracy on decided pairs, 95 %"), zero=False, marks=marks, main=_("metric"),
     )  # fmt: skip

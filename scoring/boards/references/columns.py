@@ -2,12 +2,15 @@
 (2021)."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from evalapp.markup import escape_latex
+from evalapp.translation import gettext as _
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
 from scoring.boards.render.latex import tabular
+from scoring.plots import drawing
 
 PARTS = ("value", "low", "high")
 TEMPLATE = "scoring/references/enhanced.html"
@@ -86,6 +89,42 @@ def list_figures(table: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]
     """Return every coefficient by evaluator and reference set, for a comparison of two tables."""
     cells = ((row["evaluator"], name, cell["pearson"]) for row in table["rows"] for name, cell in row["cells"].items())
     return [(f"{evaluator}, {name}", estimate) for evaluator, name, estimate in cells]
+
+
+def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:
+    """Return a plot of the Pearson correlation of each evaluator with each reference set."""
+    series, names = [row["name"] for row in table["sets"]], [row["evaluator"] for row in table["rows"]]
+    rows = [
+        {"name": row["evaluator"], "series": name, **{part: row["cells"][name]["pearson"][part] for part in PARTS}}
+        for row in table["rows"]
+        for name in series
+    ]
+    finding = _describe(table, [row for row in rows if row["value"] is not None])
+    words = "; ".join(f"{row['name']}, {row['series']} {row['value']:.3f}" for row in rows if row["value"] is not None)
+    paint = partial(
+        drawing.draw_groups, rows, names=names, series=series, axis=_("Pearson correlation with human ratings, 95 %"),
+        title=_("Evaluators by reference set, %(aspect)s") % {"aspect": table["aspect"]},
+        description=f"{finding} {words[:2000]}".strip(),
+    )  # fmt: skip
+    return drawing.Picture(lambda width: drawing.size_groups(len(names), len(series), width), paint, finding)
+
+
+def _describe(table: Mapping[str, Any], rows: list[dict[str, Any]]) -> str:
+    """Return the highest correlation, and how many evaluators are higher with another set than with the first."""
+    if not rows:
+        return ""
+    first = max(rows, key=lambda row: row["value"])
+    text = _("Highest: %(name)s with %(set)s, %(value)s.")
+    values = {"name": first["name"], "set": first["series"], "value": drawing.name_estimate(first)}
+    sentences = [text % values]
+    for other in [row["name"] for row in table["sets"] if row["name"] != table["baseline"]]:
+        gains = [d["value"] for row in table["rows"] for d in row["differences"]
+                 if d["a"] == other and d["b"] == table["baseline"] and d["value"] is not None]  # fmt: skip
+        if gains:
+            text = _("With %(set)s, %(n)d of %(all)d evaluators correlate more than with %(first)s.")
+            counts = {"n": sum(gain > 0 for gain in gains), "all": len(gains)}
+            sentences.append(text % {"set": other, "first": table["baseline"], **counts})
+    return " ".join(sentences)
 
 
 def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]:

@@ -5,6 +5,7 @@ itself of the functions here.
 """
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from evalapp.markup import escape_latex
@@ -134,16 +135,36 @@ def build_context(table: Table | None, query: Any) -> dict[str, Any]:
     }
 
 
-def draw(table: Table, query: Any, project: str, theme: Any) -> drawing.Plot:
-    """Draw a heat map of the cells."""
+def plan_picture(table: Table, query: Any, project: str) -> drawing.Picture:
+    """Return a heat map of the cells; of a symmetric table only one half."""
     cells = [
         {"row": row, "column": column, "value": estimate["value"]}
         for row, column, estimate, _cell in iterate_cells(table)
         if estimate is not None
     ]
-    title, name = _(get_board(table["kind"]).get_renderer("TITLE")), _(COMPARED[query.coefficient])
-    words = "; ".join(f"{c['row']}, {c['column']}: {c['value']:.2f}" for c in cells if c["value"] is not None)
-    return drawing.draw_heat(
-        cells, rows=[row["evaluator"] for row in table["rows"]], columns=list_columns(table),
-        title=f"{title}, {name}", description=words[:2000], axis=name, theme=theme,
+    rows, columns = [row["evaluator"] for row in table["rows"]], list_columns(table)
+    if rows == columns and len(rows) > 1:
+        place = {name: number for number, name in enumerate(rows)}
+        cells = [cell for cell in cells if place[cell["row"]] > place[cell["column"]]]
+        rows, columns = rows[1:], columns[:-1]
+    title = _(get_board(table["kind"]).get_renderer("TITLE"))
+    name = _(COMPARED.get(getattr(query, "coefficient", ""), ""))
+    valued = [cell for cell in cells if cell["value"] is not None]
+    words = "; ".join(f"{c['row']}, {c['column']}: {c['value']:.2f}" for c in valued)
+    finding = _describe(valued)
+    paint = partial(
+        drawing.draw_heat, cells, rows=rows, columns=columns, axis=name,
+        title=", ".join(filter(None, (title, name))), description=f"{finding} {words[:2000]}".strip(),
     )  # fmt: skip
+    return drawing.Picture(lambda width: drawing.size_heat(len(rows), len(columns), width), paint, finding)
+
+
+def _describe(cells: list[dict[str, Any]]) -> str:
+    """Return the highest and the lowest value with their places."""
+    if not cells:
+        return ""
+    high, low = (pick(cells, key=lambda cell: cell["value"]) for pick in (max, min))
+    return _("Highest: %(high)s (%(above).2f). Lowest: %(low)s (%(below).2f).") % {
+        "high": f"{high['row']}, {high['column']}", "above": high["value"],
+        "low": f"{low['row']}, {low['column']}", "below": low["value"],
+    }  # fmt: skip

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 from functools import partial
+from string import ascii_lowercase
 from typing import Any
 
 from evalapp.markup import escape_latex
@@ -12,7 +13,7 @@ from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS
 from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
-from scoring.boards.render.page import place, place_rows, span_values
+from scoring.boards.render.page import place, place_rows, scale_values
 from scoring.plots import drawing
 
 #: Name of a figure in a comparison of two tables.
@@ -177,7 +178,8 @@ def _gives_values(table: Mapping[str, Any]) -> bool:
 def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[str, Any]:
     """Return what the template needs besides the table."""
     rows = table["rows"] if table else []
-    drawn = place_rows(rows, span_values(rows, table["scale"])) if table else []
+    scale = scale_values(rows, table["scale"]) if table else None
+    drawn = place_rows(rows, scale) if scale else []
     labels, groups = [row["label"] for row in rows], table.get("groups", []) if table else []
     no_lines: list[list[str]] = [[] for _ in rows]
     lines = side_value(_("The lines that join systems"), lambda: joined(labels, groups), no_lines)
@@ -190,6 +192,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
     method = table["method"] if table else ""
     return {
         "rows": drawn,
+        "scale": scale,
         "has_steps": any(row["step"] is not None for row in rows),
         "is_own": _gives_values(table) if table and table["by"] else False,
         "has_intervals": any(row["low"] is not None for row in rows),
@@ -243,8 +246,8 @@ def _bar(shares: Mapping[str, float]) -> list[dict[str, Any]]:
     return parts
 
 
-def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> drawing.Plot:
-    """Draw a forest plot of the systems."""
+def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:
+    """Return a forest plot of the systems, best first."""
     if query.plays_games:
         axis = _("%(method)s rating by %(by)s, 95 %%", method=METHODS[query.method], by=query.by)
     elif query.by:
@@ -254,10 +257,54 @@ def draw(table: Mapping[str, Any], query: Any, project: str, theme: Any) -> draw
     else:
         axis = _(AXES[query.method])
     title = _("Systems of %(project)s by %(by)s") % {"project": project, "by": query.by or table["aspect"]}
-    rows = table["rows"]
-    return drawing.draw_forest(
-        rows, title=title, description=drawing.in_words(rows), axis=axis, theme=theme, zero=False
+    letters = side_value(_("The letters of systems"), lambda: name_groups(table), {})
+    rows = [{**row, "letters": letters.get(row["label"], "")} for row in table["rows"]]
+    digits = 0 if query.method in MODELS or query.plays_games else 3
+    marks = [drawing.Mark(0.5)] if table["method"] in ("win-rate", "m1") else []
+    return drawing.plan_forest(
+        rows,
+        finding=_describe(table, digits),
+        title=title,
+        axis=axis,
+        zero=False,
+        digits=digits,
+        marks=marks,
+        main="machine",
     )
+
+
+def name_groups(table: Mapping[str, Any]) -> dict[str, str]:
+    """Return letters by system: systems that share one are not significantly different. Empty without groups."""
+    labels, groups = [row["label"] for row in table["rows"]], table.get("groups", [])
+    if not groups:
+        return {}
+    alone = [[label] for label in labels if all(label not in group for group in groups)]
+    ordered = sorted([*groups, *alone], key=lambda group: min(map(labels.index, group)))
+    if len(ordered) > len(ascii_lowercase):
+        return {}
+    pairs = zip(ascii_lowercase, ordered, strict=False)
+    result: dict[str, str] = {}
+    for letter, group in pairs:
+        for label in group:
+            result[label] = result.get(label, "") + letter
+    return result
+
+
+def _describe(table: Mapping[str, Any], digits: int) -> str:
+    """Return which system is first, and which ones are not significantly different from it."""
+    valued = [row for row in table["rows"] if row["value"] is not None]
+    if not valued:
+        return ""
+    first = valued[0]
+    text = _("%(system)s is first with %(value)s.")
+    sentences = [text % {"system": first["label"], "value": drawing.name_estimate(first, digits)}]
+    joined_with = {label for group in table.get("groups", []) if first["label"] in group for label in group}
+    others = [row["label"] for row in valued if row["label"] in joined_with - {first["label"]}]
+    if others:
+        sentences.append(_("Not significantly different from it: %(systems)s.") % {"systems": ", ".join(others)})
+    elif table.get("groups") and len(valued) > 1:
+        sentences.append(_("It is significantly different from all others."))
+    return " ".join(sentences)
 
 
 def rank_rows(table: Mapping[str, Any], coefficient: str) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from annotation.models import Output
 from evalapp.common.models import Run
+from evalapp.plot_style import INK
 from evalapp.side_figures import FAILED, collect_failures
 from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.recompute import _Comparison, main, recompute_folder
@@ -121,6 +122,7 @@ def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, len
 PLOTS = [
     ("systems-svg", []), ("evaluation-svg", []), ("scatter-svg", ["token-f1"]), ("evaluation-board-svg", ["matrix"]),
     ("distribution-svg", ["token-f1"]), ("reliability-curves-svg", [1, "system"]), ("steps-svg", ["people"]),
+    ("agreement-svg", []), ("enhanced-svg", []),
 ]  # fmt: skip
 
 
@@ -137,9 +139,8 @@ def test_failed_plot_answers_with_an_image(
     client.force_login(whole.researcher)
     url = reverse(f"scoring:{name}", args=["alpha", *arguments])
     with monkeypatch.context() as broken:
-        for drawn in ("draw_forest", "draw_scatter", "draw_distribution", "draw_lines", "draw_heat"):
-            broken.setattr(f"scoring.plots.drawing.{drawn}", fail)
-        for theme, ink in (("light", "#5b6570"), ("dark", "#a3adb8")):
+        broken.setattr("scoring.plots.drawing._plot", fail)
+        for theme, (_, ink, _) in INK.items():
             answer = client.get(url, {"theme": theme, "v": "1"})
             assert (answer.status_code, answer["Content-Type"]) == (500, "image/svg+xml; charset=utf-8")
             assert "no-store" in answer["Cache-Control"]
@@ -147,10 +148,9 @@ def test_failed_plot_answers_with_an_image(
             assert root.tag == "{http://www.w3.org/2000/svg}svg"
             assert root.attrib["fill"] == ink
             assert "".join(root.itertext()).strip()  # says that it failed
-        if name not in ("reliability-curves-svg", "distribution-svg"):
-            file = client.get(url.removesuffix(".svg") + ".pdf")
-            assert (file.status_code, file["Content-Type"]) == (500, "text/plain; charset=utf-8")
-            assert file.content.startswith(b"This plot could not be drawn")
+        file = client.get(url.removesuffix(".svg") + ".pdf")
+        assert (file.status_code, file["Content-Type"]) == (500, "text/plain; charset=utf-8")
+        assert file.content.startswith(b"This plot could not be drawn")
     assert any(record.exc_info and "injected" in str(record.exc_info[1]) for record in caplog.records)
     # The failure was not cached.
     assert client.get(url, {"v": "1"}).status_code == 200
