@@ -43,13 +43,6 @@ def get_colour(number: int) -> str:
     return f"var(--plot-{number % len(PALETTE['light']) + 1})"
 
 
-def fix_colours(svg: str, theme: Theme) -> str:
-    """Replace colours that follow the theme of a page, for SVG outside of pages."""
-    for number, colour in enumerate(PALETTE[theme], 1):
-        svg = svg.replace(f"var(--plot-{number})", colour)
-    return svg.replace("currentColor", INK[theme][0])
-
-
 def round_ticks(low: float, high: float, most: int = 6) -> list[float]:
     """Return at most `most` round values (1, 2 or 5 times a power of 10, evenly spaced) that enclose the range."""
     if low == high:

@@ -19,7 +19,7 @@ from evalapp.side_figures import side_value
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
-from scoring.plots.drawing import Picture, draw_lines, size_lines
+from scoring.plots import drawing
 
 from ..selectors.leaderboards import compute_stamp, parse_query
 from ..selectors.reports import SELECTION, group_by_kind, has_choices
@@ -56,7 +56,9 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
     for name in [PEOPLE, *chosen]:
         answer, reason = _answer(project, given, name, request.user)
         lines = make_lines(answer.table) if answer.table else []
-        picture = Picture(partial(size_lines, len(lines)), draw_lines, describe_steps(lines), HALF)
+        picture = drawing.Picture(
+            partial(drawing.size_lines, len(lines)), drawing.draw_lines, describe_steps(lines), HALF
+        )
         panels.append({"name": name, "lines": lines, "reason": reason, "table": answer.table, "picture": picture})
         if not answer.is_current:
             under_way.append(answer)
@@ -116,7 +118,7 @@ def draw_steps(request: HttpRequest, project: Project, panel: str, theme: Any, w
         raise BadInput(reason or _("No system has scored or judged outputs with training steps."))
     aspect = answer.table["aspect"] if answer.table else ""
     axis = _("human scores, %(aspect)s, 95 %%") % {"aspect": aspect} if panel == PEOPLE else f"{panel}, 95 %"
-    return draw_lines(
+    return drawing.draw_lines(
         lines,
         title=_("%(panel)s by training step") % {"panel": panel.capitalize()},
         description=describe_steps(lines),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalapp.plot_style import DASHES, PALETTE, PAPER, SHAPES, fix_colours, get_colour, name_ticks, round_ticks
+from evalapp.plot_style import DASHES, PALETTE, PAPER, SHAPES, name_ticks, round_ticks
 
 #: Linear RGB to cone responses, and the responses of two dichromats: Viénot, Brettel and Mollon (1999).
 CONES = np.array([[17.8824, 43.5161, 4.11935], [3.45565, 27.1554, 3.86714], [0.0299566, 0.184309, 1.46709]])
@@ -58,11 +58,6 @@ def test_style_sheet_has_the_colours_of_plots():
 def test_as_many_shapes_as_colours():
     assert len(set(SHAPES)) == len(PALETTE["light"]) == len(PALETTE["dark"])
     assert len(set(DASHES)) == 4
-
-
-def test_colours_of_pages_are_fixed_in_files():
-    svg = f'<line stroke="{get_colour(1)}"/><text fill="currentColor"/>'
-    assert fix_colours(svg, "dark") == f'<line stroke="{PALETTE["dark"][1]}"/><text fill="#e7eaee"/>'
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,8 @@ def test_failed_plot_answers_with_an_image(
     client.force_login(whole.researcher)
     url = reverse(f"scoring:{name}", args=["alpha", *arguments])
     with monkeypatch.context() as broken:
-        broken.setattr("scoring.plots.drawing._plot", fail)
+        for drawn in ("forest", "groups", "scatter", "distribution", "lines", "heat"):
+            broken.setattr(f"scoring.plots.drawing.draw_{drawn}", fail)
         for theme, (_, ink, _) in INK.items():
             answer = client.get(url, {"theme": theme, "v": "1"})
             assert (answer.status_code, answer["Content-Type"]) == (500, "image/svg+xml; charset=utf-8")
