@@ -68,9 +68,10 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     items = make_items(project, 4)
     outputs = make_outputs(project, items)
     make_ratings(project, outputs)
-    run = execute_run(apply_evaluator(project=project, evaluator="length", send=False).pk)
-    assert run is not None
-    assert run.state == Run.State.SUCCEEDED
+    for name in ("token-f1", "length"):
+        run = execute_run(apply_evaluator(project=project, evaluator=name, send=False).pk)
+        assert run is not None
+        assert run.state == Run.State.SUCCEEDED
     export = execute_run(exports.request_export(project=project, user=owner).pk)
     assert export is not None
     assert export.state == Run.State.SUCCEEDED, export.error
