@@ -124,6 +124,8 @@ SHOTS = (
     Shot("judging-pairs", "/my/2/", who=ANNOTATOR),
     Shot("judging-turing", "/my/3/", who=ANNOTATOR),
     Shot("guidelines", "/my/1/guidelines/", who=ANNOTATOR),
+    Shot("my-answers", "/my/1/answers/", who=ANNOTATOR),
+    Shot("my-texts", "/my/writing/1/texts/", who=ANNOTATOR),
     Shot("write-constraint", "/my/writing/1/", who=ANNOTATOR),
     Shot("write", "/my/writing/2/", who=ANNOTATOR),
     Shot("not-there", "/projects/nothing/"),
@@ -250,6 +252,9 @@ def open_signed_in(browser: Browser, address: str, name: str, viewport: dict[str
 def visit(page: Page, shot: Shot) -> int:
     """Open the page and wait until the network is idle; return the status."""
     response = page.goto(shot.path)
+    if page.locator("[data-begin]").count():  # the guidelines come before the first text
+        page.click("[data-begin] button")
+        response = page.goto(shot.path)
     if shot.follow and page.locator(shot.follow).count():
         with page.expect_navigation() as moved:
             page.locator(shot.follow).first.click()

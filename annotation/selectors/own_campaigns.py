@@ -66,6 +66,12 @@ def check_invited(*, project: Project, campaign: Campaign | WritingCampaign) -> 
         raise NotInvited
 
 
+def is_beginning(*, user: User, campaign: Campaign | WritingCampaign) -> bool:
+    """Whether the user has not begun with an open campaign, so that its guidelines come first. Its first text is given
+    out, and its row of the user created, when they begin."""
+    return campaign.state == campaign.State.OPEN and not campaign.members.filter(annotator=user.pk).exists()
+
+
 def own_campaigns(campaigns: type[C], members: type[M], *, user: User) -> list[OwnCampaign[C, M]]:
     """The opened campaigns that `user` may work in, newest first. Two queries."""
     mine = Membership.objects.filter(project=OuterRef("project"), user=user.pk)

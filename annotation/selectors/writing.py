@@ -107,6 +107,12 @@ def get_own_task(*, user: User, public: str) -> WritingTask:
     return row
 
 
+def list_own_written(*, user: User, campaign: WritingCampaign) -> QuerySet[WrittenReference]:
+    """The texts that the user has added in a campaign, also those that no longer count."""
+    rows = WrittenReference.objects.filter(campaign=campaign, member__annotator=user)
+    return rows.select_related("task", "unit__item")
+
+
 def check_shows_scores(task: WritingTask) -> None:
     if not task.shows_scores:
         raise NotAllowed(_("This task does not show scores."))

@@ -10,12 +10,13 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from annotation.models import Assignment, Campaign
+from annotation.models import Assignment, Campaign, ItemFlag
 from annotation.selectors.campaigns import get_own_campaign
 from annotation.selectors.judging import (
     find_previous_assignment,
@@ -25,6 +26,7 @@ from annotation.selectors.judging import (
     wire_own,
 )
 from annotation.selectors.judging_sheet import Sheet, make_sheet
+from annotation.selectors.own_campaigns import is_beginning
 from annotation.selectors.writing import list_my_writing
 from annotation.services.bodies import read_answer
 from annotation.services.judging import WHY_TEXT, NextAssignment, get_next_assignment, make_progress, submit_answer
@@ -34,8 +36,17 @@ from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
-from .annotator_pages import TITLES, show_flag_page, show_guidelines
-from .scripted import make_problem_response, make_store_key, read_json, read_submission, signed_in, wants_json
+from .annotator_pages import SKIP, TITLES, show_flag_page, show_guidelines
+from .own_answers import describe_answer
+from .scripted import (
+    answers_problems,
+    make_problem_response,
+    make_store_key,
+    read_body,
+    read_submission,
+    signed_in,
+    wants_json,
+)
 
 PAGE = "annotation/judging/page.html"
 ASSIGNMENT = "annotation/judging/page/_assignment.html"
@@ -98,6 +109,7 @@ def make_card_context(
         "state_words": {"why": why, "title": TITLES.get(why, ""), "text": WHY_TEXT.get(why, "")},
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
         "store_key": make_store_key(request, "judging"),
+        "reasons": ItemFlag.Reason.choices,
         **more,
     }
 
@@ -121,8 +133,10 @@ def my_work(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_GET
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
-    """The judging page with the current text."""
+    """The judging page with the current text. The guidelines come before the first one."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
+    if campaign.guidelines and is_beginning(user=request.user, campaign=campaign):
+        return redirect("annotation:my-guidelines", pk)
     turn = get_next_assignment(user=request.user, campaign_id=pk)
     return page(request, PAGE, turn_context(request, campaign, turn))
 
@@ -190,19 +204,11 @@ def _feedback(sheet: Sheet, shown: dict[str, Any]) -> dict[str, Any] | None:
     if not shown["feedback"]:
         return None
     expected, answer = shown["feedback"]["expected"], shown["answer"] or {}
-    verdicts = {row["value"]: row["label"] for row in sheet.shown_form()["verdicts"]}
-
-    def words(value: Any) -> str:
-        if isinstance(value, list):
-            joined = _(" to ") if sheet.kind == "likert" else _(" or ")
-            return joined.join(words(one) for one in dict.fromkeys(value))
-        return verdicts.get(value, f"{value:g}" if isinstance(value, (int, float)) else str(value))
-
     rows = [
         {
             "question": aspect.question or aspect.name,
-            "expected": words(expected[aspect.name]),
-            "given": words(answer[aspect.name]) if aspect.name in answer else None,
+            "expected": describe_answer(sheet, expected[aspect.name]),
+            "given": describe_answer(sheet, answer[aspect.name]) if aspect.name in answer else None,
         }
         for aspect in sheet.form.aspects
         if aspect.name in expected
@@ -264,7 +270,7 @@ def judge_submit(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """An answer from the page's script. With `next`, the response contains the text after the current one, which saves
     a request per text. With `confirm`, the page after a correction shows the same message as without script."""
     try:
-        body = read_json(request) if wants_json(request) else request.POST.dict()
+        body = read_body(request)
         done = submit_answer(user=request.user, public=public, campaign_id=pk, **read_answer(body))
     except EvalappError as error:
         return make_problem_response(error)
@@ -291,29 +297,38 @@ def judge_back(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("annotation:judge-one", pk, row.public)
 
 
+@signed_in
 @require_http_methods(["GET", "POST"])
+@answers_problems
 def judge_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Skip a text, with an optional reason; the annotator is not shown it again."""
-    campaign, row, sheet = _own(request, pk, public)
+    _own(request, pk, public)
     if request.method == "POST":
-        skip_assignment(user=request.user, public=public, reason=request.POST.get("reason", ""))
+        skip_assignment(user=request.user, public=public, reason=str(read_body(request).get("reason") or ""))
+        if wants_json(request):
+            return JsonResponse({})
         messages.info(request, _("Skipped. You will not see that text again."))
         return redirect("annotation:judge", pk)
-    return page(request, "annotation/judging/skip.html", {"campaign": campaign, "row": row, "sheet": sheet})
+    return page(request, SKIP, {"back": reverse("annotation:judge", args=[pk])})
+
+
+@signed_in
+@require_http_methods(["GET", "POST"])
+@answers_problems
+def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
+    """Report a problem with a text; it can still be judged."""
+    _, row, _ = _own(request, pk, public)
+    is_answered = row.state == Assignment.State.SUBMITTED
+    back = redirect("annotation:judge-one", pk, public) if is_answered else redirect("annotation:judge", pk)
+    context = {"back": reverse("annotation:judge", args=[pk])}
+    return show_flag_page(request, context, flag_assignment, public, back)
 
 
 @require_http_methods(["GET", "POST"])
-def judge_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
-    """Report a problem with a text; it can still be judged."""
-    campaign, row, sheet = _own(request, pk, public)
-    is_answered = row.state == Assignment.State.SUBMITTED
-    back = redirect("annotation:judge-one", pk, public) if is_answered else redirect("annotation:judge", pk)
-    context = {"campaign": campaign, "row": row, "sheet": sheet}
-    return show_flag_page(request, "annotation/judging/flag.html", context, flag_assignment, public, back)
-
-
-@require_GET
 def guidelines(request: HttpRequest, pk: int) -> HttpResponse:
-    """The guidelines of a campaign."""
+    """The guidelines of a campaign. POST: the annotator has read them and begins."""
+    if request.method == "POST":
+        get_next_assignment(user=request.user, campaign_id=pk)
+        return redirect("annotation:judge", pk)
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
-    return show_guidelines(request, "annotation/judging/guidelines.html", campaign)
+    return show_guidelines(request, campaign, "annotation:judge")

@@ -49,6 +49,11 @@ def read_json(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
+def read_body(request: HttpRequest) -> Mapping[str, Any]:
+    """The fields of a form, or the members of a JSON object."""
+    return read_json(request) if wants_json(request) else request.POST.dict()
+
+
 def read_submission(body: Mapping[str, Any]) -> UUID:
     """The id of a submission, from a form or JSON."""
     try:

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
@@ -16,6 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_own_campaign
+from annotation.selectors.own_campaigns import is_beginning
 from annotation.selectors.writing import get_own_task
 from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
 from annotation.services.writing_attempts import drop_candidate, submit_attempt
@@ -26,8 +28,16 @@ from annotation.services.writing_view import TaskView, get_task_view
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.pages import page
 
-from .annotator_pages import show_flag_page, show_guidelines
-from .scripted import answers_problems, make_problem_response, read_json, read_submission, signed_in, wants_json
+from .annotator_pages import SKIP, show_flag_page, show_guidelines
+from .scripted import (
+    answers_problems,
+    make_problem_response,
+    read_body,
+    read_json,
+    read_submission,
+    signed_in,
+    wants_json,
+)
 from .writing_context import describe_outcome, list_plain_candidates, make_context
 
 PAGE = "annotation/writing/page.html"
@@ -44,7 +54,10 @@ CHOICES = (
 @never_cache
 @require_GET
 def write(request: HttpRequest, pk: int) -> HttpResponse:
-    """The current item, or the reason why there is none."""
+    """The current item, or the reason why there is none. The guidelines come before the first item."""
+    campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
+    if campaign.guidelines and is_beginning(user=request.user, campaign=campaign):
+        return redirect("annotation:write-guidelines", pk)
     return page(request, PAGE, make_context(request, get_next_task(user=request.user, campaign_id=pk)))
 
 
@@ -198,23 +211,29 @@ def write_done(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     return redirect("annotation:write", pk)
 
 
+@signed_in
 @require_http_methods(["GET", "POST"])
+@answers_problems
 def write_skip(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Skip the item, with an optional reason; the annotator is not shown it again."""
-    task = _own(request, pk, public)
+    _own(request, pk, public)
     if request.method == "POST":
-        skip_task(user=request.user, public=public, reason=request.POST.get("reason", "")[:300])
+        skip_task(user=request.user, public=public, reason=str(read_body(request).get("reason") or "")[:300])
+        if wants_json(request):
+            return JsonResponse({})
         messages.info(request, _("Skipped. You will not see that item again."))
         return redirect("annotation:write", pk)
-    return page(request, "annotation/writing/skip.html", {"campaign": task.campaign, "task": task})
+    return page(request, SKIP, {"back": reverse("annotation:write-one", args=[pk, public]), "is_item": True})
 
 
+@signed_in
 @require_http_methods(["GET", "POST"])
+@answers_problems
 def write_flag(request: HttpRequest, pk: int, public: str) -> HttpResponse:
     """Report a problem with an item; it can still be worked on."""
-    task = _own(request, pk, public)
-    context, back = {"campaign": task.campaign, "task": task}, redirect("annotation:write-one", pk, public)
-    return show_flag_page(request, "annotation/writing/flag.html", context, flag_task, public, back)
+    _own(request, pk, public)
+    back = reverse("annotation:write-one", args=[pk, public])
+    return show_flag_page(request, {"back": back, "is_item": True}, flag_task, public, redirect(back))
 
 
 @never_cache
@@ -241,8 +260,11 @@ def write_confirm(request: HttpRequest, pk: int) -> HttpResponse:
     return page(request, "annotation/writing/confirm.html", context)
 
 
-@require_GET
+@require_http_methods(["GET", "POST"])
 def write_guidelines(request: HttpRequest, pk: int) -> HttpResponse:
-    """The guidelines of a campaign."""
+    """The guidelines of a campaign. POST: the annotator has read them and begins."""
+    if request.method == "POST":
+        get_next_task(user=request.user, campaign_id=pk)
+        return redirect("annotation:write", pk)
     campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-    return show_guidelines(request, "annotation/writing/guidelines.html", campaign)
+    return show_guidelines(request, campaign, "annotation:write")

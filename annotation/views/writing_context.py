@@ -9,6 +9,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.models import WritingFlag
 from annotation.selectors.writing import get_own_task, list_excluded_texts
 from annotation.services import hooks
 from annotation.services.writing_answers import Outcome
@@ -103,6 +104,7 @@ def make_base_context(request: HttpRequest, view: TaskView) -> dict[str, Any]:
         "state_words": {"why": view.why, "title": TITLES.get(view.why, TITLES["empty"]), "text": view.why_text},
         "store_key": make_store_key(request, "writing"),
         "guidelines": render_markdown(campaign.guidelines) if campaign.guidelines else "",
+        "reasons": WritingFlag.Reason.choices,
     }
 
 

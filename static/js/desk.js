@@ -209,7 +209,67 @@
       },
     };
 
-    return { token, say, saySaved, saySending, warn, clearMessages, send, offline, kept, spent, restart, draft };
+    /* ---- skip and flag in place ---- */
+
+    /** Opens the dialogs `skip` and `flag` instead of following the links with data-opens. `done` maps their names to
+        what follows after the server has accepted. */
+    function openInPlace(stage, done) {
+      stage.addEventListener("click", (event) => {
+        const link = event.target.closest("a[data-opens]");
+        const dialog = link && document.getElementById(link.dataset.opens);
+        if (!dialog || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        const form = dialog.querySelector("form");
+        if (form.action !== link.href) clear(form); // what was typed about this text stays
+        form.action = link.href;
+        dialog.showModal();
+      });
+      for (const [name, next] of Object.entries(done)) {
+        const dialog = document.getElementById(name);
+        if (!dialog) continue;
+        const form = dialog.querySelector("form");
+        dialog.querySelector("[data-close]").addEventListener("click", () => dialog.close());
+        form.addEventListener("submit", async (event) => {
+          event.preventDefault();
+          if (form.dataset.sent) return;
+          const problem = await post(form);
+          delete form.dataset.sent;
+          if (problem) {
+            explain(form, problem);
+            return;
+          }
+          clear(form);
+          dialog.close();
+          next();
+        });
+      }
+    }
+
+    function explain(form, text) {
+      const place = form.querySelector("[data-error]");
+      place.textContent = text;
+      place.hidden = !text;
+    }
+
+    function clear(form) {
+      form.reset();
+      explain(form, "");
+    }
+
+    /** Sends a form as JSON and returns what is wrong; empty if it was accepted. */
+    async function post(form) {
+      try {
+        const response = await send("POST", form.action, Object.fromEntries(new FormData(form)));
+        const answer = (await window.evalapp.answerOf(response)) || {};
+        if (response.ok) return "";
+        const faults = (answer.errors || []).map((fault) => fault.message).join(" ");
+        return faults || answer.detail || gettext("The server rejected the request.");
+      } catch (error) {
+        return gettext("No response from the server. Try again when you are online.");
+      }
+    }
+
+    return { openInPlace, token, say, saySaved, saySending, warn, clearMessages, send, offline, kept, spent, restart, draft };
   }
 
   window.evalapp = Object.assign(window.evalapp || {}, { desk, keyOf, uuid });

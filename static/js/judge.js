@@ -106,6 +106,7 @@
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key.startsWith("Arrow") && event.target.closest("aside")) return; // scrolls the guidelines
     if (typing(event.target)) {
       if (event.key === "Escape") event.target.blur();
       return;
@@ -335,6 +336,16 @@
     } else if (response.status === 401 || response.status === 403) desk.kept(answer);
     else warn(answer.detail || gettext("The answer was rejected. Reload the page."));
   }
+
+  desk.openInPlace(stage, {
+    async skip() {
+      draft.stop();
+      draft.forget(card.dataset.id);
+      await showNext();
+      say(gettext("Skipped"));
+    },
+    flag() { say(gettext("Flag sent")); },
+  });
 
   function count(step) {
     const place = document.getElementById("done-count");

@@ -523,6 +523,14 @@
     }
   });
 
+  desk.openInPlace(stage, {
+    skip() {
+      draft.stop();
+      leave(gettext("Skipped. You will not see that item again."));
+    },
+    flag() { say(gettext("Flag sent")); },
+  });
+
   stage.addEventListener("click", (event) => {
     const use = event.target.closest("[data-candidate] .use");
     if (use) {

@@ -95,7 +95,8 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:judge": [R("annotate", pk="campaign")],
     "annotation:judge-next": [R("annotate", pk="campaign")],
     "annotation:judge-back": [R("annotate", pk="campaign")],
-    "annotation:my-guidelines": [R("annotate", pk="campaign")],
+    "annotation:my-guidelines": [R("annotate", pk="campaign"), R("annotate", "post", pk="campaign")],
+    "annotation:my-answers": [R("annotate", pk="campaign")],
     "annotation:judge-one": [
         R("mine", pk="campaign", public="assignment"),
         R("mine", "post", ANSWER, pk="campaign", public="assignment"),
@@ -141,7 +142,11 @@ PAGES: dict[str, list[Rule]] = {
     "retrieval:candidates": [R("mine", public="writing task")],
     # ---- writing
     "annotation:write": [R("annotate", pk="writing campaign")],
-    "annotation:write-guidelines": [R("annotate", pk="writing campaign")],
+    "annotation:write-guidelines": [
+        R("annotate", pk="writing campaign"),
+        R("annotate", "post", pk="writing campaign"),
+    ],
+    "annotation:write-texts": [R("annotate", pk="writing campaign")],
     "annotation:write-confirm": [
         R("annotate", pk="writing campaign"),
         R("annotate", "post", {"submission": UUID, "text": "no-such-text", "better": "?"}, pk="writing campaign"),

@@ -17,6 +17,8 @@ LAST_ANSWER = "#stage .empty a[href$='/back/']"
 CORRECTION_STORED = "#messages [data-level=success]"
 NO_CONNECTION = "text=No connection. Your answer stays on this page"
 NOT_AS_EXPECTED = "#stage [data-passed=no]"
+#: The button below the guidelines.
+BEGIN = "[data-begin] button"
 #: An error above a question.
 UNANSWERED = "form.answer .errorlist[role=alert]"
 DISCARD, DISCARD_PERMANENTLY = "button:text-is('Discard')", "button:text('Discard permanently')"
@@ -36,7 +38,11 @@ def rejected_message(count: int) -> str:
 
 
 def open_judging_page(page: Any, campaign: Campaign) -> Any:
+    """Open the page; on the first visit, begin after the guidelines."""
     page.goto(f"/my/{campaign.pk}/")
+    begin = page.locator(BEGIN)
+    if begin.count():
+        begin.click()
     page.wait_for_selector("article[data-id], .empty")
     return page
 

@@ -12,6 +12,7 @@ from annotation.models import Campaign
 from annotation.services.campaigns import close_campaign
 from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
+from tests.browser.judging_page import BEGIN
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, make_draft, make_texts, open_comparison, open_rating
 
@@ -57,6 +58,7 @@ def test_plan_open_and_invite(cast: Cast, page_for: Open) -> None:
     other = page_for(cast.stranger)
     other.goto(link)
     other.click("main button.primary")
+    other.click(BEGIN)
     other.wait_for_url(f"**/my/{campaign.pk}/")
     assert "Which one fits?" in other.inner_text("article")
 

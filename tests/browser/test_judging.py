@@ -308,16 +308,26 @@ def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
 
 @pytest.mark.parametrize("kind", ["flag", "skip"])
 def test_esc_returns_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -> None:
-    """Esc first leaves a field that has text; otherwise it returns to the judging page."""
+    """In place, Esc closes the dialog and what was typed stays. On the page, Esc first leaves a field that has text;
+    otherwise it returns to the judging page."""
     campaign = open_rating(cast)
     page = open_judging_page(page_for(cast.annotator), campaign)
-    page.keyboard.press("f" if kind == "flag" else "s")
-    page.wait_for_url(f"**/{kind}/")
+    card, field = get_card_id(page), page.locator("main :is(#flag-text, #skip-reason):visible")
+    for _ in range(2):
+        page.keyboard.press("f" if kind == "flag" else "s")
+        page.wait_for_selector(f"dialog#{kind}[open]")
+        page.keyboard.press("Escape")
+        page.wait_for_selector(f"dialog#{kind}[open]", state="detached")
+    page.click(f"[data-opens={kind}]")
+    field.fill("half a remark")
+    page.click(f"dialog#{kind} [data-close]")
+    page.click(f"[data-opens={kind}]")
+    assert field.input_value() == "half a remark"
+    assert get_card_id(page) == card
+    page.goto(f"/my/{campaign.pk}/{card}/{kind}/")
     page.keyboard.press("Escape")
     page.wait_for_url(f"**/my/{campaign.pk}/")
-    page.keyboard.press("f" if kind == "flag" else "s")
-    page.wait_for_url(f"**/{kind}/")
-    field = page.locator("main textarea, main #reason").first
+    page.goto(f"/my/{campaign.pk}/{card}/{kind}/")
     field.fill("half a remark")
     page.keyboard.press("Escape")
     assert field.input_value() == "half a remark"
@@ -339,20 +349,44 @@ def test_revise_skip_and_flag_by_keyboard(cast: Cast, page_for: Open) -> None:
     page.keyboard.press("Enter")
     page.wait_for_selector(CORRECTION_STORED)
     assert get_answers(campaign) == [{"naturalness": 3}]
+    page.evaluate("window.stays = true")
+    skipped = get_card_id(page)
     page.keyboard.press("s")
-    page.wait_for_selector("#reason")
-    page.wait_for_function("() => document.activeElement.id === 'reason'")
+    page.wait_for_function("() => document.activeElement.id === 'skip-reason'")
     page.keyboard.type("too short")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#messages [data-level=info]")
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=skipped)
+    page.keyboard.press("5")
     page.keyboard.press("f")
-    page.wait_for_selector("input[name=reason]")
-    page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
+    page.wait_for_function("() => document.activeElement.matches('dialog input[type=radio]')")
+    page.keyboard.press("Enter")  # without a reason
+    page.wait_for_selector("dialog#flag [data-error]:not([hidden])")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#messages [data-level=success]")
+    page.wait_for_selector("dialog#flag[open]", state="detached")
     assert Assignment.objects.get(state="skipped").skip_reason == "too short"
-    assert ItemFlag.objects.get().reason == "broken"
+    flag = ItemFlag.objects.get()
+    assert (flag.reason, flag.assignment.public) == ("broken", get_card_id(page))
+    # The page was not left: the answer is still chosen, and Enter submits it.
+    assert page.evaluate("window.stays && document.querySelector('#stage fieldset input:checked').value") == "5"
+    settle(page)
+    page.keyboard.press("Enter")
+    assert wait_for_answers(page, campaign, 2)[-1] == {"naturalness": 5}
+
+
+def test_skip_without_connection_keeps_the_text(cast: Cast, page_for: Open) -> None:
+    page = open_judging_page_with_next(page_for(cast.annotator), open_rating(cast, aspects=ONE_QUESTION))
+    card = get_card_id(page)
+    page.context.set_offline(True)
+    page.keyboard.press("s")
+    page.keyboard.type("later")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog#skip [data-error]:not([hidden])")
+    assert page.input_value("#skip-reason") == "later"
+    page.context.set_offline(False)
+    page.keyboard.press("Enter")
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=card)
+    assert Assignment.objects.get(public=card).skip_reason == "later"
 
 
 @pytest.mark.promise("draft")

@@ -13,6 +13,7 @@ from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, Writ
 from annotation.services.campaigns import create_writing, open_campaign
 from evalapp.accounts.roles import Role
 from tests.browser.conftest import TIMEOUT_MS, Site, new_database, redis_database_url, run_site
+from tests.browser.judging_page import BEGIN
 from tests.browser.live_worker import FakeWorker
 from tests.cast import Cast, join, person
 from tests.factories import make_items
@@ -31,7 +32,7 @@ PAIRS = (
 #: Selectors of messages.
 RAISED = "#outcome.good:has-text('0.250'):has-text('0.375')"
 WITH_TEXT = "#score:has-text('0.375'):has-text('+0.125')"
-FLAGGED = "#messages [data-level=success]"
+FLAGGED = "#saved:text-is('Flag sent')"
 NOTHING_LEFT = "#stage [data-why=empty]"
 SCORE_PATTERN = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
 
@@ -79,7 +80,11 @@ def open_writing(cast: Cast, site: Site, settings: Any, worker: FakeWorker) -> C
 
 
 def open_writing_page(page: Any, campaign: WritingCampaign) -> Any:
+    """Open the page; on the first visit, begin after the guidelines."""
     page.goto(f"/my/writing/{campaign.pk}/")
+    begin = page.locator(BEGIN)
+    if begin.count():
+        begin.click()
     page.wait_for_selector("article[data-id]")
     return page
 
@@ -421,8 +426,7 @@ def test_accessible_and_without_horizontal_scrolling(
 
 def test_without_script(cast: Cast, page_for: Open, open_writing: Any) -> None:
     campaign = open_writing()
-    page = page_for(cast.annotator, script=False)
-    page.goto(f"/my/writing/{campaign.pk}/")
+    page = open_writing_page(page_for(cast.annotator, script=False), campaign)
     page.click("noscript a")
     page.locator(".candidate-list a").first.click()
     page.fill("#text", "A good text without script.")

@@ -233,8 +233,12 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     world.add(cast.researcher, "annotation:campaign-move", slug, judged.pk, "close")
     world.add(cast.annotator, "annotation:my-work")
     world.add(cast.annotator, "annotation:judge", judged.pk)
+    get_next_assignment(user=cast.researcher, campaign_id=judged.pk)
     world.add(cast.researcher, "annotation:judge", judged.pk)  # has not done the practice texts yet
-    world.add(cast.annotator, "annotation:my-guidelines", judged.pk)
+    for user in (cast.annotator, cast.owner):  # the owner has not begun
+        world.add(user, "annotation:my-guidelines", judged.pk)
+    for user in (cast.annotator, cast.owner):  # the owner has no answers
+        world.add(user, "annotation:my-answers", judged.pk)
     public = get_next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:judge-{name}", judged.pk, public)
@@ -271,7 +275,9 @@ def _add_writing(world: World) -> None:
     world.add(cast.researcher, "annotation:writing-move", slug, written.pk, "close")
     for campaign in (written, compared):
         world.add(cast.annotator, "annotation:write", campaign.pk)
-    world.add(cast.annotator, "annotation:write-guidelines", written.pk)
+    for user in (cast.annotator, cast.owner):  # the owner has not begun
+        for name in ("guidelines", "texts"):
+            world.add(user, f"annotation:write-{name}", written.pk)
     world.add(cast.annotator, "annotation:write-confirm", compared.pk)
     for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:write-{name}", written.pk, public)
@@ -475,6 +481,7 @@ def make_unusual_texts(cast: Cast) -> list[str]:
     urls = [reverse("annotation:item-show", args=[project.slug, item.pk]) for item in items]
     for name in ("campaign", "campaign-units", "campaign-preview", "campaign-edit"):
         urls.append(reverse(f"annotation:{name}", args=[project.slug, campaign.pk]))
+    get_next_assignment(user=cast.stranger, campaign_id=campaign.pk)
     urls.append(reverse("annotation:judge", args=[campaign.pk]))
     plan = {"name": UNUSUAL[1], "slug": "strange", "guidelines": UNUSUAL[3], "options": {"arms": ["control"]}}
     writing = create_writing(user=cast.stranger, project=project, plan=plan)

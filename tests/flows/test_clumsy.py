@@ -147,7 +147,7 @@ def test_no_body_breaks_the_api(cast, clients):
 def test_form_sent_twice_is_stored_once(cast, clients):
     campaign = open_rating(cast, items=2)
     client = clients[cast.annotator]
-    page = client.get(f"/my/{campaign.pk}/").content.decode()
+    page = client.post(f"/my/{campaign.pk}/guidelines/", follow=True).content.decode()
     public = page.split('data-id="')[1].split('"')[0]
     submission = page.split('name="submission" value="')[1].split('"')[0]
     answer = {"submission": submission, "answer.naturalness": "4", "answer.relevance": "3"}

@@ -159,7 +159,8 @@ def _join(link: str) -> Visitor:
     annotator.sees("Demonstration", "as annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
     values = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
-    annotator.send("Create account", values).sees(QUESTION, "Practice")
+    annotator.send("Create account", values).sees("Rate the reply.")  # the guidelines come first
+    annotator.send("Begin").sees(QUESTION, "Practice")
     assert Visitor().go(link, status=404).status == 404  # the link was for one person
     return annotator
 

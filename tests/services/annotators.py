@@ -190,6 +190,7 @@ class Annotator:
         prefetched: str | None = None
         try:
             await asyncio.sleep(self._random.random() * self.behaviour.think)
+            await self._begin()
             while self.behaviour.finish or not end():
                 if text is None:
                     response = await self._request_until_answered("first text", "GET", self.home)
@@ -206,6 +207,14 @@ class Annotator:
                     await self._open_other_page()
         except UnexpectedResponse:
             return
+
+    async def _begin(self) -> None:
+        """Read the guidelines and, on the first visit, begin."""
+        page = await self._request_until_answered("guidelines", "GET", f"{self.home}guidelines/")
+        token = _TOKEN.search(page.text)
+        if "data-begin" in page.text and token:
+            form = {"csrfmiddlewaretoken": token[1]}
+            await self._request_until_answered("begin", "POST", f"{self.home}guidelines/", form=form, good=(302,))
 
     async def _judge(
         self, card: dict[str, str], choices: list[tuple[str, str]], prefetched: str | None, think: float

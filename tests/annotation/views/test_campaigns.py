@@ -509,7 +509,12 @@ def test_invitation_link_leads_to_the_texts(cast: Cast, rita: Client) -> None:
         "password": "a-long-enough-one",
     }
     landed = newcomer.post(link.removeprefix("http://testserver"), details, follow=True)
-    assert landed.redirect_chain[-1][0] == f"/my/{campaign.pk}/"
+    assert [address for address, _ in landed.redirect_chain][-2:] == [
+        f"/my/{campaign.pk}/", f"/my/{campaign.pk}/guidelines/",
+    ]  # fmt: skip
+    begun = newcomer.post(landed.redirect_chain[-1][0], follow=True)
+    assert begun.redirect_chain[-1][0] == f"/my/{campaign.pk}/"
+    assert "data-id=" in read(begun)
     assert Membership.objects.get(user__username="nina").role == "annotator"
     assert "1 of 5" in read(rita.get(url))
     invitation = Invitation.objects.get()

@@ -27,7 +27,9 @@ class Annotator:
         self.client.force_login(user)
 
     def get(self, url: str, status: int = 200) -> str:
-        return self._read(self.client.get(url, follow=True), status)
+        """Read a page; begin if the guidelines come first."""
+        text = self._read(self.client.get(url, follow=True), status)
+        return self.post(f"{url}guidelines/", {}) if "data-begin" in text else text
 
     def post(self, url: str, data: dict[str, Any], status: int = 200) -> str:
         return self._read(self.client.post(url, data, follow=True), status)
