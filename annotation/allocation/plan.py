@@ -35,6 +35,8 @@ OPTION_RULES: dict[str, Option] = {
     "allow_note": Option(True),
     "allow_skip": Option(True),
     "allow_revise": Option(True),
+    # Whether annotators see how long they take; it is measured in any case.
+    "show_clock": Option(True),
     "control_rate": Option(0.1, 0, 0.5, type=float),
     "repeat_share": Option(0.0, 0, 0.5, type=float),
     "repeat_gap": Option(10, 0, 10_000, type=int),
@@ -45,7 +47,7 @@ OPTION_RULES: dict[str, Option] = {
 }
 OPTIONS = get_defaults(OPTION_RULES)
 #: Options for the browser; the others would reveal which units are controls and repeats.
-SHOWN_OPTIONS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise")
+SHOWN_OPTIONS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise", "show_clock")
 _FIELDS = {
     "slug", "name", "kind", "aspects", "overlap", "max_per_annotator", "lease_minutes", "seed", "guidelines",
     "items", "systems", "pairs", "steps", "options", "practice", "controls",

@@ -39,6 +39,7 @@ OPTION_RULES: dict[str, Option] = {
     "candidates": Option(100, 1, 1000, type=int),
     "candidate_turns": Option(None, 1, 1000, type=int, optional=True),
     "own_text": Option(True),
+    "show_clock": Option(True),  # whether annotators see how long they take; it is measured in any case
     "instruction": Option("", high=4000, type=str),
     "constraint": Option("", choices=("", *CONSTRAINTS)),
     "confirmations": Option(0, 0, 20, type=int),

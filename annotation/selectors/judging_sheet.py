@@ -35,6 +35,8 @@ class Sheet:
     control_count: int
     rater_suffix: str
     seed: int
+    #: What the texts of the project are, which decides whether turns have speakers.
+    task: str
     #: The number of compared systems in a campaign with adaptive pair selection, otherwise 0.
     n_players: int = 0
     stamp: str = ""
@@ -69,6 +71,7 @@ def make_sheet(campaign: Campaign) -> Sheet:
     return Sheet(
         campaign_id=campaign.pk,
         project_slug=campaign.project.slug,
+        task=campaign.project.task,
         form=form,
         form_json=orjson.dumps(shown),
         options=options,

@@ -37,6 +37,9 @@ class OwnCampaign(Generic[C, M]):
 
     @property
     def mean_seconds(self) -> float | None:
+        """The annotator's pace; None before the first answer, and in campaigns without a clock."""
+        if not self.campaign.options.get("show_clock", True):
+            return None
         return self.member.seconds / self.member.done if self.member and self.member.done else None
 
     @property

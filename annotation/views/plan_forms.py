@@ -32,6 +32,22 @@ CHANGEABLE = ("name", "guidelines", "max_per_annotator", "lease_minutes")
 _PLAN_FIELDS = (*CHANGEABLE, "kind", "seed")
 
 
+def option_field(rule: Option, label: Any, help_text: Any = "", *, percent: bool = False) -> forms.Field:
+    """The form field of an option of a plan, with its default and limits; shares can be entered in per cent."""
+    texts = {"label": label, "help_text": help_text}
+    if rule.type is bool:
+        return forms.BooleanField(required=False, initial=rule.default, **texts)
+    factor = 100 if percent else 1
+    field = forms.IntegerField if percent or rule.type is int else forms.FloatField
+    return field(
+        required=not rule.optional,
+        min_value=round(factor * rule.low) if percent else rule.low,
+        max_value=round(factor * rule.high) if percent else rule.high,
+        initial=round(factor * rule.default) if percent else rule.default,
+        **texts,
+    )
+
+
 class HelpedForm(forms.Form):
     """A form whose `help_texts` replace those of its fields."""
 
@@ -72,6 +88,11 @@ class PlanForm(HelpedForm):
     guidelines = forms.CharField(
         required=False, max_length=100_000, label=_("Guidelines"), widget=forms.Textarea(attrs={"rows": 8})
     )
+    show_clock = option_field(
+        Option(True),
+        _("Annotators see the time they take"),
+        _("The time is measured in any case. Without a clock some people work more calmly."),
+    )
     seed = forms.IntegerField(min_value=0, max_value=2**31 - 1, initial=13, label=_("Seed"))
 
     def clean(self) -> dict[str, Any]:
@@ -104,22 +125,6 @@ class PlanForm(HelpedForm):
             "items_text": "\n".join(value) if isinstance(value, list) else value,
             "sample": items.get("sample"),
         }
-
-
-def option_field(rule: Option, label: Any, help_text: Any = "", *, percent: bool = False) -> forms.Field:
-    """The form field of an option of a plan, with its default and limits; shares can be entered in per cent."""
-    texts = {"label": label, "help_text": help_text}
-    if rule.type is bool:
-        return forms.BooleanField(required=False, initial=rule.default, **texts)
-    factor = 100 if percent else 1
-    field = forms.IntegerField if percent or rule.type is int else forms.FloatField
-    return field(
-        required=not rule.optional,
-        min_value=round(factor * rule.low) if percent else rule.low,
-        max_value=round(factor * rule.high) if percent else rule.high,
-        initial=round(factor * rule.default) if percent else rule.default,
-        **texts,
-    )
 
 
 def pick_fields(form: type[PlanForm], names: Iterable[str]) -> type[HelpedForm]:

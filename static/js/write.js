@@ -208,6 +208,8 @@
   function showNow(value) {
     const now = part("now");
     if (now && isNumber(value)) now.textContent = figure(value);
+    const bar = part("now-bar");
+    if (bar && isNumber(value)) bar.value = value;
   }
 
   function showScore(state, answer) {
@@ -331,12 +333,14 @@
 
   /** Updates everything except the editor and the candidates from the server's page. */
   function refresh(next) {
+    const isExplained = part("gain-help") && part("gain-help").open;
     for (const name of ["references", "reliability", "last-text"]) {
       const mine = part(name);
       const theirs = next.querySelector("#" + name);
       if (mine && theirs) mine.replaceWith(document.importNode(theirs, true));
       else if (mine) mine.remove(); // another text is the last one now
     }
+    if (isExplained && part("gain-help")) part("gain-help").open = true;
     for (const name of ["stamp", "now", "draftVersion", "state"]) {
       if (next.dataset[name] !== undefined) card.dataset[name] = next.dataset[name];
     }

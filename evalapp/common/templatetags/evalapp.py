@@ -16,10 +16,12 @@ from django.utils.translation import ngettext
 from evalapp.common.documentation import find_help
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
+from evalapp.common.turns import name_speakers
 from evalapp.side_figures import failure_sentence
 
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
+register.filter("speakers", name_speakers)
 
 #: Number of units in the next larger one, and how to format a number of them.
 _STEPS: tuple[tuple[int, Callable[[int], str]], ...] = (

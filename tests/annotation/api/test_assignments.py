@@ -45,7 +45,7 @@ def test_judging_from_start_to_end(anna, campaign):
     assert [text["id"] for text in first["texts"]] == ["a"]
     assert first["form"]["aspects"][0]["points"][4] == {"value": 5, "label": "", "key": "5"}
     assert first["form"]["options"] == {
-        "answer_on_key": False, "allow_note": True, "allow_skip": True, "allow_revise": True,
+        "answer_on_key": False, "allow_note": True, "allow_skip": True, "allow_revise": True, "show_clock": True,
     }  # fmt: skip
     address = f"/api/v1/assignments/{first['id']}/"
     saved = anna.patch(address, {"version": 0, "draft": {"answer": {}}}, content_type="application/json")

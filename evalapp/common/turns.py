@@ -1,0 +1,18 @@
+"""Speakers of the turns of a dialogue, for display. Contexts are stored as texts without speakers."""
+
+import re
+from collections.abc import Sequence
+
+_NAMED = re.compile(r"\s*([^\W\d_][\w .'’-]{0,29}):\s+(?=\S)(.*)", re.DOTALL)
+_LETTERS = "AB"
+
+
+def name_speakers(turns: Sequence[str], task: str) -> list[tuple[str, str]]:
+    """(speaker, text) of each turn: the names before a colon if every turn has one and one of them speaks again,
+    otherwise A and B in turn. Without speakers (empty names): a single turn, and tasks other than dialogue."""
+    if task != "dialogue" or len(turns) < 2:
+        return [("", turn) for turn in turns]
+    named = [match.groups() for match in map(_NAMED.fullmatch, turns) if match]
+    if len(named) == len(turns) and (len(turns) == 2 or len({name for name, _ in named}) < len(turns)):
+        return [(name, text) for name, text in named]
+    return [(_LETTERS[place % 2], turn) for place, turn in enumerate(turns)]
