@@ -120,6 +120,7 @@ SHOTS = (
     Shot("tokens", "/account/tokens/"),
     Shot("own-data", "/account/data/"),
     Shot("my-work", "/my/", who=ANNOTATOR),
+    Shot("display", "/account/display/", who=ANNOTATOR),
     Shot("judging-rating", "/my/1/", who=ANNOTATOR),
     Shot("judging-pairs", "/my/2/", who=ANNOTATOR),
     Shot("judging-turing", "/my/3/", who=ANNOTATOR),

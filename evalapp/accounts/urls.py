@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from .views import account, joining, people, projects, signing
+from .views import account, display, joining, people, projects, signing
 
 app_name = "accounts"
 urlpatterns = [
     path("account/", account.account, name="account"),
+    path("account/display/", display.display, name="display"),
     path("account/sign-in/", signing.SignIn.as_view(), name="login"),
     path("account/sign-out/", signing.SignOut.as_view(), name="logout"),
     path("account/password/", account.password, name="password"),

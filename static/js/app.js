@@ -77,6 +77,11 @@ document.addEventListener("click", (event) => {
   const opener = event.target.closest("[data-dialog]");
   if (opener) {
     const dialog = document.getElementById(opener.dataset.dialog);
+    const menu = opener.closest("details.menu");
+    if (menu) {
+      menu.open = false;
+      menu.querySelector("summary").focus(); // where the focus returns to
+    }
     if (dialog) { event.preventDefault(); dialog.showModal(); }
     return;
   }
@@ -99,6 +104,12 @@ document.addEventListener("focusin", (event) => {
 
 document.addEventListener("change", (event) => {
   if (event.target.closest("[data-autosubmit]")) event.target.form.requestSubmit();
+  const display = event.target.closest("form[data-display]");
+  if (!display) return;
+  // Applied at once, and stored without leaving the page.
+  document.documentElement.dataset[event.target.name] = event.target.value;
+  fetch(display.action, { method: "POST", redirect: "manual", body: new URLSearchParams(new FormData(display)) }).catch(
+    () => say(gettext("The server cannot be reached. Choose again when the connection returns."), "warning"));
 });
 
 // Repeated clicks send a form only once.

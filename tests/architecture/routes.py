@@ -64,6 +64,7 @@ PAGES: dict[str, list[Rule]] = {
     ],
     "accounts:invitation": [R("open", secret="secret"), R("open", "post", secret="secret")],
     "accounts:account": [R("signed-in"), R("signed-in", "post")],
+    "accounts:display": [R("open"), R("open", "post")],
     "accounts:password": [R("signed-in"), R("signed-in", "post")],
     "accounts:own-data": [R("signed-in"), R("signed-in", "post")],
     "accounts:own-data-file": [R("signed-in")],

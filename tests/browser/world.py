@@ -195,7 +195,7 @@ def _add_people(world: World, invitation: str) -> None:
         world.add(None, "docs-page", name)
     for query in ("", "?q=a"):
         world.add(cast.researcher, "project-search", slug, query=query)
-    for name in ("login", "password-reset", "password-reset-sent"):
+    for name in ("login", "password-reset", "password-reset-sent", "display"):
         world.add(None, f"accounts:{name}")
     world.add(None, "accounts:invitation", invitation)
     world.add(None, "accounts:invitation", "not-a-secret")

@@ -1,7 +1,7 @@
 """Change users, projects and members. Every change is one transaction with an entry in the audit log."""
 
 # ruff: noqa: F401 - other apps import these names from here
-from .account import change_password, reset_password, update_account
+from .account import change_password, reset_password, update_account, update_display
 from .invitations import (
     accept_invitation,
     check_look,

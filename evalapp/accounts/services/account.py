@@ -7,16 +7,17 @@ from django.db import transaction
 from evalapp.accounts.models import User
 from evalapp.accounts.selectors import active_tokens
 from evalapp.common import audit
+from evalapp.common.display import Display
 from evalapp.common.naming import check_names
 
 from .tokens import revoke_token
 
-FIELDS = ("first_name", "email", "theme")
+FIELDS = ("first_name", "email", "theme", "preferences")
 
 
 @transaction.atomic
-def update_account(*, user: User, **changes: str) -> User:
-    """Change name, e-mail or colours. The audit log gets the names of changed fields, not their values."""
+def update_account(*, user: User, **changes: Any) -> User:
+    """Change name, e-mail or display. The audit log gets the names of changed fields, not their values."""
     changed = [name for name in FIELDS if name in changes and getattr(user, name) != changes[name]]
     if "first_name" in changed:
         check_names(first_name=changes["first_name"])
@@ -26,6 +27,12 @@ def update_account(*, user: User, **changes: str) -> User:
         user.save(update_fields=changed)
         audit.record(verb="account.changed", actor=user, object=user.username, fields=changed)
     return user
+
+
+def update_display(*, user: User, display: Display) -> User:
+    """Change how pages look for the user, on all devices."""
+    preferences = {**user.preferences, "text": display.text, "contrast": display.contrast}
+    return update_account(user=user, theme=display.theme, preferences=preferences)
 
 
 @transaction.atomic

@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from evalapp.common.display import Display, read_display
 from evalapp.common.documentation import find_help
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
@@ -171,6 +172,12 @@ def script_catalogue() -> SafeString | str:
     """Return the translations for scripts as a JSON element; empty if the language has none."""
     messages = load_script_messages()
     return json_script(messages, "catalogue") if messages else ""
+
+
+@register.simple_tag(takes_context=True)
+def display_of(context: template.Context) -> Display:
+    """Return colours, size of text and contrast of the person who opened the page."""
+    return read_display(context.get("request"))
 
 
 @register.simple_tag(takes_context=True)

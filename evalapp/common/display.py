@@ -1,0 +1,42 @@
+"""How pages look for a person: colours, size of text and contrast. Stored with the account, or in a cookie for people
+who are not signed in, so that the server writes it into the page and nothing flashes while a page loads."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+COOKIE = "display"
+COOKIE_AGE = 60 * 60 * 24 * 365
+#: The first choice of each is the default.
+CHOICES = {
+    "theme": ("system", "light", "dark"),
+    "text": ("normal", "large", "larger"),
+    "contrast": ("system", "more", "normal"),
+}
+
+
+@dataclass(frozen=True)
+class Display:
+    theme: str = "system"
+    text: str = "normal"
+    contrast: str = "system"
+
+    @property
+    def cookie(self) -> str:
+        return ".".join(asdict(self).values())
+
+
+def make_display(given: dict[str, Any]) -> Display:
+    """The display with these choices; unknown ones become the default."""
+    return Display(**{name: given[name] for name, known in CHOICES.items() if given.get(name) in known})
+
+
+def read_display(request: HttpRequest | None) -> Display:
+    """The display of the account, or of this browser if nobody is signed in."""
+    if request is None:
+        return Display()
+    user: Any = getattr(request, "user", None)
+    if user is not None and user.is_authenticated:
+        return make_display({**user.preferences, "theme": user.theme})
+    return make_display(dict(zip(CHOICES, request.COOKIES.get(COOKIE, "").split("."), strict=False)))
