@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -10,7 +11,7 @@ import pytest
 from django.test import Client
 
 from annotation.models import Assignment, Campaign, ItemFlag, Judgement
-from annotation.services.campaigns import close_campaign, pause_campaign, resume_campaign
+from annotation.services.campaigns import close_campaign, open_campaign, pause_campaign, resume_campaign
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, SYSTEMS, make_draft, make_texts, open_comparison, open_rating
 from tests.pages import read_page
@@ -67,6 +68,29 @@ def list_faulty(text: str) -> list[str]:
 def current(campaign: Campaign) -> list[dict[str, Any]]:
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("pk")
     return list(rows.values_list("answer", flat=True))
+
+
+def test_guidelines_come_before_the_first_text(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    home, guidelines = f"/my/{campaign.pk}/", f"/my/{campaign.pk}/guidelines/"
+    for _ in range(2):  # until the annotator begins
+        assert anna.client.get(home).headers["Location"] == guidelines
+    assert "data-begin" in read_page(anna.client.get(guidelines))
+    assert not Assignment.objects.exists()
+    assert anna.client.post(guidelines).headers["Location"] == home
+    assert anna.client.get(home).status_code == 200
+    assert "data-begin" not in read_page(anna.client.get(guidelines))
+    assert Assignment.objects.count() == 1
+
+
+@pytest.mark.parametrize("end", [pause_campaign, close_campaign])
+def test_no_guidelines_before_a_campaign_without_any_or_without_texts(cast: Cast, anna: Annotator, end: Any) -> None:
+    campaign = open_rating(cast, guidelines="")
+    assert anna.client.get(f"/my/{campaign.pk}/").status_code == 200
+    other = open_campaign(campaign=make_draft(cast, slug="other"), user=cast.researcher)
+    end(campaign=other, user=cast.researcher)
+    assert "data-why=" in read_page(anna.client.get(f"/my/{other.pk}/"))
+    assert "data-begin" not in read_page(anna.client.get(f"/my/{other.pk}/guidelines/"))
 
 
 def test_rates_everything_by_forms(cast: Cast, anna: Annotator) -> None:
@@ -177,6 +201,56 @@ def test_flags_with_a_reason_and_needs_one(cast: Cast, anna: Annotator) -> None:
     text = anna.post(f"/my/{campaign.pk}/{shown}/flag/", {"reason": "broken", "text": "odd signs"})
     assert f'data-id="{shown}"' in text
     assert list(ItemFlag.objects.values_list("reason", "text")) == [("broken", "odd signs")]
+
+
+def test_skip_and_flag_by_script_answer_with_json(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast)
+    shown = re.search(r'data-id="([^"]+)"', anna.get(f"/my/{campaign.pk}/"))[1]
+    call = partial(anna.client.post, content_type="application/json")
+    refused = call(f"/my/{campaign.pk}/{shown}/flag/", {"text": "odd signs"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "reason")
+    assert call(f"/my/{campaign.pk}/{shown}/flag/", {"reason": "broken", "text": 5}).status_code == 200
+    assert list(ItemFlag.objects.values_list("reason", "text")) == [("broken", "5")]
+    assert call(f"/my/{campaign.pk}/{shown}/skip/", {"reason": "later"}).json() == {}
+    assert Assignment.objects.get(public=shown).skip_reason == "later"
+    anna.client.logout()
+    assert call(f"/my/{campaign.pk}/{shown}/skip/", {}).status_code == 401
+
+
+def test_own_answers_are_listed_by_page_and_nobody_elses(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, items=12, aspects=ONE_QUESTION, overlap=2)
+    text = anna.get(f"/my/{campaign.pk}/")
+    for number in range(22):
+        text = anna.answer(text, naturalness=number % 6 + 1, note="stiff" if number == 21 else "")
+    listed = anna.get(f"/my/{campaign.pk}/answers/")
+    assert re.findall(r'data-answer="(\d+)"', listed) == [str(number) for number in range(22, 2, -1)]
+    assert "stiff" in listed
+    after = re.search(r'rel="next" href="([^"]+)"', listed)[1].replace("&amp;", "&")
+    assert re.findall(r'data-answer="(\d+)"', anna.get(f"/my/{campaign.pk}/answers/{after}")) == ["2", "1"]
+    rita = Annotator(cast.researcher)
+    rita.get(f"/my/{campaign.pk}/")
+    assert "data-answer" not in rita.get(f"/my/{campaign.pk}/answers/")
+
+
+def test_clock_can_be_switched_off_while_people_judge(cast: Cast, anna: Annotator) -> None:
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    text = anna.answer(anna.get(f"/my/{campaign.pk}/"), naturalness=4)
+    assert 'id="elapsed"' in text
+    assert "pace" in text
+    assert "data-pace" in anna.get("/my/")
+    rita = Client()
+    rita.force_login(cast.researcher)
+    url = f"/projects/alpha/campaigns/{campaign.pk}/plan/"
+    form = {name: value for name, value in rita.get(url).context["form"].initial.items() if value not in (None, False)}
+    assert form["show_clock"] is True
+    del form["show_clock"]
+    assert rita.post(url, form).status_code == 302
+    text = anna.get(f"/my/{campaign.pk}/")
+    assert 'id="elapsed"' not in text
+    assert "pace" not in text
+    assert "data-pace" not in anna.get("/my/")
+    anna.answer(text, naturalness=4)
+    assert Judgement.objects.filter(seconds__isnull=False).count() == 2
 
 
 @pytest.mark.promise("late")

@@ -61,6 +61,75 @@ def test_improving_text_is_added_by_a_plain_form(anna: Client, cast: Cast, fake:
     assert Reference.objects.filter(set=campaign.target_set, text="A good reply.").exists()
 
 
+def test_guidelines_come_before_the_first_item(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, guidelines="Be **kind**.")
+    guidelines = f"{at(campaign)}guidelines/"
+    assert anna.get(at(campaign)).headers["Location"] == guidelines
+    assert "data-begin" in read_page(anna.get(guidelines))
+    assert not WritingMember.objects.exists()
+    assert anna.post(guidelines).headers["Location"] == at(campaign)
+    assert anna.get(at(campaign)).status_code == 200
+    assert "data-begin" not in read_page(anna.get(guidelines))
+
+
+@pytest.mark.parametrize("arm", ["scores", "control", "candidates"])
+def test_page_says_what_to_do_and_what_the_score_means(anna: Client, cast: Cast, fake: FakePorts, arm: str) -> None:
+    campaign = start_writing(cast, items=1, options={"arms": [arm], "min_gain": 0.05, "target": 3})
+    page = anna.get(at(campaign))
+    html = read_page(page)
+    assert 'id="how"' in html
+    assert ("gain-help" in html) == (arm == "scores")
+    if arm != "scores":
+        assert not SCORE.search(html)
+        return
+    aside = html.partition('id="reliability"')[2].partition("</aside>")[0]
+    for number in ("0 = ", "1 = ", "0.05", "0.01"):
+        assert number in aside
+    public = page.context["view"].public
+    anna.post(at(campaign, public), form("A good reply."))
+    assert 'id="now-bar" max="1" value="0.1250"' in read_page(anna.get(at(campaign)))
+
+
+def test_an_instruction_replaces_the_line_of_the_page(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_constraint(cast, "minimally-wrong", instruction="Make it wrong.")
+    html = read_page(anna.get(at(campaign)))
+    assert "Make it wrong." in html
+    assert 'id="how"' not in html
+
+
+def test_own_texts_are_listed_and_lead_to_their_items(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, options={"arms": ["control"], "target": 9})
+    public = anna.get(at(campaign)).context["view"].public
+    for text in ("The first text.", "The second text."):
+        anna.post(at(campaign, public), form(text))
+    nora = person("nora")
+    join(cast.project, nora, Role.ANNOTATOR)
+    send(nora, open_task_view(nora, campaign), "A text of nora.")
+    html = read_page(anna.get(f"{at(campaign)}texts/"))
+    assert html.index("The second text.") < html.index("The first text.")
+    assert html.count(f'href="{at(campaign, public)}"') == 2
+    assert "A text of nora." not in html
+
+
+def test_clock_is_shown_unless_the_plan_says_no(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=1, options={"arms": ["control"], "show_clock": False})
+    assert 'id="elapsed"' not in read_page(anna.get(at(campaign)))
+    del campaign.options["show_clock"]  # a campaign from before this option
+    campaign.save()
+    assert 'id="elapsed"' in read_page(anna.get(at(campaign)))
+
+
+def test_skip_and_flag_by_script_answer_with_json(anna: Client, cast: Cast, fake: FakePorts) -> None:
+    campaign = start_writing(cast, items=2)
+    public = anna.get(at(campaign)).context["view"].public
+    refused = post_json(anna, at(campaign, public, "flag"), {"reason": "dull"})
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (400, "reason")
+    assert post_json(anna, at(campaign, public, "flag"), {"reason": "broken"}).json() == {}
+    assert post_json(anna, at(campaign, public, "skip"), {"reason": "later"}).json() == {}
+    assert WritingTask.objects.get(public=public).skip_reason == "later"
+    assert WritingFlag.objects.count() == 1
+
+
 def test_last_text_is_taken_back_by_form_and_by_script(anna: Client, cast: Cast, fake: FakePorts) -> None:
     campaign = start_writing(cast, items=2, references=1, options={"target": 2})
     public = anna.get(at(campaign)).context["view"].public
