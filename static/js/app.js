@@ -115,6 +115,10 @@ document.addEventListener("change", (event) => {
 // Repeated clicks send a form only once.
 document.addEventListener("submit", (event) => {
   const form = event.target;
+  if (form.matches("dialog form[data-display]")) {
+    event.preventDefault(); // every choice is stored already
+    form.closest("dialog").close();
+  }
   if (form.matches("[data-once]")) {
     if (form.dataset.sent) event.preventDefault();
     form.dataset.sent = "1";

@@ -106,7 +106,7 @@
       return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    if (event.key.startsWith("Arrow") && event.target.closest("aside")) return; // scrolls the guidelines
+    if (/^Arrow/.test(event.key) && event.target.closest("aside")) return; // scrolls the guidelines
     if (typing(event.target)) {
       if (event.key === "Escape") event.target.blur();
       return;

@@ -175,7 +175,7 @@ def script_catalogue() -> SafeString | str:
 
 
 @register.simple_tag(takes_context=True)
-def display_of(context: template.Context) -> Display:
+def get_display(context: template.Context) -> Display:
     """Return colours, size of text and contrast of the person who opened the page."""
     return read_display(context.get("request"))
 
