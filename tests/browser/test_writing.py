@@ -277,6 +277,36 @@ def test_flag_by_keyboard_keeps_the_typed_text(cast: Cast, page_for: Open, open_
     assert WritingFlag.objects.get().reason == "broken"
 
 
+def test_skip_in_place_and_list_of_own_texts_by_keyboard(cast: Cast, page_for: Open, open_writing: Any) -> None:
+    page = open_writing_page(page_for(cast.annotator), open_writing(items=2, arms=["control"]))
+    page.fill("#text", "And more.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_selector("#references >> text=And more.")
+    first = page.get_attribute("article[data-id]", "data-id")
+    page.keyboard.press("s")
+    page.wait_for_function("() => document.activeElement.id === 'skip-reason'")
+    page.keyboard.type("enough")
+    page.keyboard.press("Enter")
+    page.wait_for_function("id => ![undefined, id].includes(document.querySelector('article')?.dataset.id)", arg=first)
+    page.wait_for_selector("#outcome.good")
+    assert WritingTask.objects.get(public=first).skip_reason == "enough"
+    page.keyboard.press("l")
+    page.click("[data-text] a:has-text('And more.')")
+    page.wait_for_selector(f"article[data-id='{first}'][data-state=skipped] >> text=And more.")
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 640), (640, 360)], ids=["phone", "200 % zoom"])
+def test_actions_stay_in_view(cast: Cast, page_for: Open, open_writing: Any, width: int, height: int) -> None:
+    page = open_writing_page(page_for(cast.annotator, width=width, height=height), open_writing())
+    box = page.locator("form.answer .bar").bounding_box()
+    assert 0 < box["y"] < box["y"] + box["height"] <= height
+    assert box["height"] < height / 3
+    page.click("[data-submit]")
+    page.wait_for_selector("#outcome.bad")  # no text yet
+    field = page.locator("#text").bounding_box()
+    assert 0 <= field["y"] < field["y"] + field["height"] <= page.locator("form.answer .bar").bounding_box()["y"]
+
+
 def test_rejected_text_is_not_shown_as_saved(cast: Cast, page_for: Open, open_writing: Any) -> None:
     page = open_writing_page(page_for(cast.annotator), open_writing(arms=["control"]))
     page.fill("#text", "Half of a text")
