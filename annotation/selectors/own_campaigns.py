@@ -57,6 +57,10 @@ class NotInvited(NotAllowed):
         )
 
 
+class NotBegun(Exception):
+    """Raised instead of joining a campaign, so that its guidelines can come first."""
+
+
 def make_campaign_key(campaign: Campaign | WritingCampaign) -> str:
     """The name of a campaign in invitations and memberships."""
     return f"{'judging' if isinstance(campaign, Campaign) else 'writing'}:{campaign.pk}"

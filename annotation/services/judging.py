@@ -21,7 +21,7 @@ from annotation.allocation.streams import draw
 from annotation.allocation.texts import UNSTORABLE, is_storable
 from annotation.models import Campaign, CampaignMember
 from annotation.selectors.judging_sheet import Sheet, get_sheet
-from annotation.selectors.own_campaigns import NotInvited, check_invited
+from annotation.selectors.own_campaigns import NotBegun, NotInvited, check_invited
 from evalapp.accounts.models import User
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.selectors import check_token, get_project, may_enter
@@ -115,14 +115,17 @@ def wire_assignment(shown: AssignmentView, sheet: Sheet, progress: Progress) -> 
 # ---- handing out ------------------------------------------------------------------------------------------
 
 
-def get_next_assignment(*, user: User, campaign_id: int, ahead: bool = False) -> NextAssignment:
-    """The oldest open assignment of the annotator, or a new one; with `ahead`, the one after it."""
+def get_next_assignment(*, user: User, campaign_id: int, ahead: bool = False, joins: bool = True) -> NextAssignment:
+    """The oldest open assignment of the annotator, or a new one; with `ahead`, the one after it. Without `joins`,
+    NotBegun is raised before the first one."""
     if campaign_id >= 2**63:
         raise NotThere(_("There is no such campaign that you can see."))
     now = timezone.now()
     with transaction.atomic(), connection.cursor() as cursor:
         who = lock_member(cursor, campaign_id, user.pk)
         if who is None:
+            if not joins:
+                raise NotBegun
             join_campaign(cursor, user=user, campaign_id=campaign_id)
             who = lock_member(cursor, campaign_id, user.pk)
             assert who is not None

@@ -20,6 +20,7 @@ from annotation.models import (
     WritingUnit,
     WrittenReference,
 )
+from annotation.selectors.own_campaigns import NotBegun
 from evalapp.accounts.models import Membership, User
 from evalapp.common.errors import NotThere
 
@@ -29,10 +30,10 @@ from .writing_plans import WRITING, begin_set, make_set_name
 from .writing_view import WHY_TEXT, TaskView, Why, check_right, count_to_confirm, get_goal, get_task_view
 
 
-def get_next_task(*, user: User, campaign_id: int) -> TaskView:
-    """The annotator's open item, or a new one."""
+def get_next_task(*, user: User, campaign_id: int, joins: bool = True) -> TaskView:
+    """The annotator's open item, or a new one. Without `joins`, NotBegun is raised before the first one."""
     with transaction.atomic():
-        member = lock_member(user, campaign_id)
+        member = lock_member(user, campaign_id, joins=joins)
         campaign = member.campaign
         task = WritingTask.objects.filter(member=member, state=WritingTask.State.OPEN).first()
         why: Why = ""
@@ -46,12 +47,16 @@ def get_next_task(*, user: User, campaign_id: int) -> TaskView:
     return get_task_view(user=user, public=task.public)
 
 
-def lock_member(user: User, campaign_id: int) -> WritingMember:
+def lock_member(user: User, campaign_id: int, *, joins: bool = True) -> WritingMember:
     """The annotator's row in the campaign, created on the first call and locked until the end of the transaction, so
     that calls from two tabs are serialized. Its campaign is read after the lock, see `CampaignWork.find_locked`."""
     locked = WritingMember.objects.select_for_update(no_key=True).values_list("pk", flat=True)
     mine = locked.filter(campaign_id=campaign_id if campaign_id < 2**63 else 0, annotator_id=user.pk or 0)
-    pk = mine.first() or locked.get(pk=_join(user, campaign_id).pk)
+    pk = mine.first()
+    if pk is None:
+        if not joins:
+            raise NotBegun
+        pk = locked.get(pk=_join(user, campaign_id).pk)
     member = WritingMember.objects.select_related("campaign__project", "campaign__start_set", "set").get(pk=pk)
     check_right(user, member.campaign)
     return member

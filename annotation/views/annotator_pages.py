@@ -1,7 +1,7 @@
 """Pages for annotators that judging and writing share: flagging a unit, and guidelines."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -11,13 +11,15 @@ from django.utils.translation import gettext_lazy
 
 from annotation.models import Campaign, WritingCampaign
 from annotation.models.shared import BaseFlag
-from annotation.selectors.own_campaigns import is_beginning
+from annotation.selectors.campaigns import get_own_campaign
+from annotation.selectors.own_campaigns import NotBegun, is_beginning
 from evalapp.common.errors import BadInput
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
 from .scripted import read_body, wants_json
 
+T = TypeVar("T")
 FLAG, SKIP = "annotation/my/flag.html", "annotation/my/skip.html"
 #: Titles of the page if there is nothing to do, by reason.
 TITLES = {
@@ -48,6 +50,19 @@ def show_flag_page(
         return JsonResponse({})
     messages.success(request, _("Thank you. The researcher will see your report."))
     return back
+
+
+def get_turn(
+    hand_out: Callable[..., T], *, request: HttpRequest, pk: int, model: type[Campaign | WritingCampaign]
+) -> T | None:
+    """What `hand_out` gives the annotator to do; None if the guidelines come first."""
+    try:
+        return hand_out(user=request.user, campaign_id=pk, joins=False)
+    except NotBegun:
+        campaign = get_own_campaign(user=request.user, campaign_id=pk, model=model)
+        if campaign.guidelines and campaign.state == campaign.State.OPEN:
+            return None
+        return hand_out(user=request.user, campaign_id=pk)
 
 
 def show_guidelines(request: HttpRequest, campaign: Campaign | WritingCampaign, home: str) -> HttpResponse:

@@ -26,7 +26,6 @@ from annotation.selectors.judging import (
     wire_own,
 )
 from annotation.selectors.judging_sheet import Sheet, make_sheet
-from annotation.selectors.own_campaigns import is_beginning
 from annotation.selectors.writing import list_my_writing
 from annotation.services.bodies import read_answer
 from annotation.services.judging import WHY_TEXT, NextAssignment, get_next_assignment, make_progress, submit_answer
@@ -36,7 +35,7 @@ from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
-from .annotator_pages import SKIP, TITLES, show_flag_page, show_guidelines
+from .annotator_pages import SKIP, TITLES, get_turn, show_flag_page, show_guidelines
 from .own_answers import describe_answer
 from .scripted import (
     answers_problems,
@@ -135,9 +134,9 @@ def my_work(request: HttpRequest) -> HttpResponse:
 def judge(request: HttpRequest, pk: int) -> HttpResponse:
     """The judging page with the current text. The guidelines come before the first one."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
-    if campaign.guidelines and is_beginning(user=request.user, campaign=campaign):
+    turn = get_turn(get_next_assignment, request=request, pk=pk, model=Campaign)
+    if turn is None:
         return redirect("annotation:my-guidelines", pk)
-    turn = get_next_assignment(user=request.user, campaign_id=pk)
     return page(request, PAGE, turn_context(request, campaign, turn))
 
 

@@ -49,7 +49,7 @@ def read_json(request: HttpRequest) -> dict[str, Any]:
     return body
 
 
-def read_body(request: HttpRequest) -> Mapping[str, Any]:
+def read_body(request: HttpRequest) -> dict[str, Any]:
     """The fields of a form, or the members of a JSON object."""
     return read_json(request) if wants_json(request) else request.POST.dict()
 

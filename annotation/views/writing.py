@@ -17,7 +17,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_own_campaign
-from annotation.selectors.own_campaigns import is_beginning
 from annotation.selectors.writing import get_own_task
 from annotation.services.writing_acts import finish_task, flag_task, save_draft, skip_task
 from annotation.services.writing_attempts import drop_candidate, submit_attempt
@@ -28,7 +27,7 @@ from annotation.services.writing_view import TaskView, get_task_view
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.pages import page
 
-from .annotator_pages import SKIP, show_flag_page, show_guidelines
+from .annotator_pages import SKIP, get_turn, show_flag_page, show_guidelines
 from .scripted import (
     answers_problems,
     make_problem_response,
@@ -55,10 +54,10 @@ CHOICES = (
 @require_GET
 def write(request: HttpRequest, pk: int) -> HttpResponse:
     """The current item, or the reason why there is none. The guidelines come before the first item."""
-    campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-    if campaign.guidelines and is_beginning(user=request.user, campaign=campaign):
+    view = get_turn(get_next_task, request=request, pk=pk, model=WritingCampaign)
+    if view is None:
         return redirect("annotation:write-guidelines", pk)
-    return page(request, PAGE, make_context(request, get_next_task(user=request.user, campaign_id=pk)))
+    return page(request, PAGE, make_context(request, view))
 
 
 def _own(request: HttpRequest, pk: int, public: str) -> Any:
