@@ -44,6 +44,7 @@ def open_judging_page(page: Any, campaign: Campaign) -> Any:
     if begin.count():
         begin.click()
     page.wait_for_selector("article[data-id], .empty")
+    page.wait_for_load_state()  # keys that are pressed before the script runs do nothing
     return page
 
 

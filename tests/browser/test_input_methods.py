@@ -51,9 +51,9 @@ def test_judging(cast: Cast, page_for: Open) -> None:
     settle(page)
     for key in ("4", "Enter", "u", "?"):
         page.evaluate(PRESS_COMPOSING_KEY, key)
-    assert page.locator("input:checked, dialog[open], .errorlist").count() == 0
+    assert page.locator("#stage input:checked, dialog[open], .errorlist").count() == 0
     page.keyboard.press("4")
-    assert page.locator("input:checked").count() == 1
+    assert page.locator("#stage input:checked").count() == 1
 
 
 def test_dialogs_and_menus(cast: Cast, page_for: Open) -> None:
@@ -68,6 +68,6 @@ def test_dialogs_and_menus(cast: Cast, page_for: Open) -> None:
     for key in ("Escape", "3", "Enter", "g"):
         page.evaluate(PRESS_COMPOSING_KEY, key)
     assert page.locator("dialog#keys[open]").count() == 1
-    assert page.locator("input:checked, dialog#guidelines[open]").count() == 0
+    assert page.locator("#stage input:checked, dialog#guidelines[open]").count() == 0
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0

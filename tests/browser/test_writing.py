@@ -86,6 +86,7 @@ def open_writing_page(page: Any, campaign: WritingCampaign) -> Any:
     if begin.count():
         begin.click()
     page.wait_for_selector("article[data-id]")
+    page.wait_for_load_state()
     return page
 
 
