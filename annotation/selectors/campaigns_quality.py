@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.allocation.answers import turn
 from annotation.allocation.plan import OPTIONS
 from annotation.models import Campaign, CampaignMember, Judgement, Slot, Unit
+from evalapp.names import natural_key
 from evalapp.side_figures import collect_failures, side_figure
 
 from .campaigns_watch import LATEST_FOR_AGREEMENT, get_pseudonyms
@@ -148,7 +149,7 @@ def _raters(campaign: Campaign, name: str, rows: Sequence[tuple]) -> list[dict[s
         for row in reports:
             row["left"], row["right"] = sides[row["rater"]]["a"], sides[row["rater"]]["b"]
             row["reasons"] += one_sided(row["left"], row["right"], raters=len(reports))
-    return sorted(reports, key=lambda row: (not row["reasons"], -row["n"], row["rater"]))
+    return sorted(reports, key=lambda row: (not row["reasons"], -row["n"], natural_key(row["rater"])))
 
 
 def _cost(campaign: Campaign, planned: int) -> dict[str, Any]:

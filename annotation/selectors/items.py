@@ -129,7 +129,7 @@ def get_item(project: Project, pk: int) -> Item:
 def get_item_view(item: Item) -> ItemView:
     """All data of an item, in a fixed number of queries."""
     sets: dict[str, list[Reference]] = defaultdict(list)
-    for reference in Reference.objects.filter(item=item).select_related("set").order_by("set__name", "position"):
+    for reference in Reference.objects.filter(item=item).select_related("set").order_by("position", "pk"):
         sets[reference.set.name].append(reference)
     outputs = Output.objects.filter(item=item).select_related("system")
     rows = list(outputs.order_by("system__order_key", F("step").asc(nulls_first=True))[: MAX_OUTPUTS + 1])
@@ -149,7 +149,7 @@ def get_item_view(item: Item) -> ItemView:
         views[output].ratings[aspect] = {"mean": mean, "n": count, "simulated": simulated}
     return ItemView(
         item,
-        sorted(sets.items(), key=lambda pair: (pair[0] != ORIGINAL, pair[0])),
+        sorted(sets.items(), key=lambda pair: (pair[0] != ORIGINAL, natural_key(pair[0]))),
         list(views.values()),
         sorted(aspects, key=lambda name: aspects[name]),
         _verdicts(item),

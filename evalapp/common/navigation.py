@@ -60,7 +60,7 @@ GROUPS: tuple[tuple[Any, tuple[Place, ...]], ...] = (
         _("Results"),
         (
             Place(_("Systems"), "scoring:systems"),
-            Place(_("Metrics vs. humans"), "scoring:evaluation"),
+            Place(_("Metrics vs. humans"), "scoring:evaluation", also=("references/enhanced/",)),
             Place(_("Agreement"), "scoring:agreement"),
             Place(_("Checkpoints"), "scoring:steps"),
             Place(_("Snapshots"), "scoring:snapshots"),

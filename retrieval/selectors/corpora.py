@@ -11,6 +11,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
 from evalapp.common.hooks import Match
+from evalapp.names import natural_key
 from evalapp.translation import gettext as _
 
 from ..models import Corpus, CorpusPart
@@ -59,7 +60,7 @@ def list_choices(*, project: Project) -> list[tuple[str, str]]:
             size = _("%(n)s pairs", n=f"{corpus.count:,}") if is_ready else describe_condition(corpus)
             label = _("%(name)s (%(size)s, shared)") if corpus.is_shared else _("%(name)s (%(size)s)")
             names[corpus.name] = label % {"name": corpus.name, "size": size}
-    return sorted(names.items())
+    return sorted(names.items(), key=lambda pair: natural_key(pair[0]))
 
 
 def describe_condition(corpus: Corpus) -> str:

@@ -20,6 +20,7 @@ from evalapp.accounts.selectors import can
 from evalapp.common.errors import EvalappError
 from evalapp.common.pages import page, project_page
 from evalapp.common.queue import queue_has_worker
+from evalapp.names import natural_key
 
 from ..forms import FILE, AddForm, CorpusForm, add_faults
 from ..index.errors import IndexUnavailable
@@ -45,7 +46,10 @@ _WORDS = re.compile(r"\s+|\S+")
 
 @project_page(GET="read")
 def corpus_list(request: HttpRequest, project: Project) -> HttpResponse:
-    rows = [(corpus, describe_condition(corpus)) for corpus in list_corpora(project)]
+    rows = [
+        (corpus, describe_condition(corpus))
+        for corpus in sorted(list_corpora(project), key=lambda row: natural_key(row.name))
+    ]
     context = {
         "project": project,
         "rows": rows,

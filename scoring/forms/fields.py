@@ -16,6 +16,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
 from evalapp.common.params import GREATEST_SEED, LEAST_SEED, bounds
+from evalapp.names import natural_key
 from scoring.services.scores import get_default_options
 
 if TYPE_CHECKING:
@@ -133,5 +134,5 @@ def make_option_field(option: Option, unset: str, **common: Any) -> forms.Field:
 
 def list_reference_sets(project: Project) -> list[str]:
     """Return the names of the reference sets, `original` first."""
-    names = list(ReferenceSet.objects.filter(project=project).order_by("name").values_list("name", flat=True))
-    return [ORIGINAL, *(name for name in names if name != ORIGINAL)]
+    names = ReferenceSet.objects.filter(project=project).exclude(name=ORIGINAL).values_list("name", flat=True)
+    return [ORIGINAL, *sorted(names, key=natural_key)]

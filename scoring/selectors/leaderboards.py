@@ -17,6 +17,7 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
+from evalapp.names import natural_key
 from scoring.boards.base import Query
 from scoring.boards.choices import CHOICES, EARLIER
 
@@ -167,8 +168,9 @@ def _digest(parts: Any) -> str:
 def list_known(project: Project) -> dict[str, list[str]]:
     """Return the names that parameters can take, in one query.
 
-    These are evaluators (`by`), active filters, reference sets (`original` first), opened campaigns, the `level`
-    dialogue if dialogues were rated, and the kinds of comparisons (`people`: `m1` with a reference, `pairs`).
+    These are evaluators (`by`; of these `scored` ones and `baselines` with scores), active filters, reference sets
+    (`original` first), opened campaigns, the `level` dialogue if dialogues were rated, and the kinds of comparisons
+    (`people`: `m1` with a reference, `pairs`).
     """
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))
@@ -186,12 +188,15 @@ def list_known(project: Project) -> dict[str, list[str]]:
         ).annotate(what=Value("people"), text=Value(name, output_field=text))
         for name, turing in (("m1", True), ("pairs", False))
     ]
-    parts = [
-        rows.order_by().values_list("what", "text") for rows in (evaluators, filters, sets, opened, levels, *compared)
-    ]
-    known: dict[str, list[str]] = {name: [] for name in ("by", "filter", "references", "campaign", "level", "people")}
+    complete = evaluators.filter(Exists(ScoreSet.objects.filter(evaluator=OuterRef("pk"), scored_at__isnull=False)))
+    scored = complete.exclude(kind=Evaluator.Kind.SENTINEL).annotate(what=Value("scored"))
+    baselines = complete.filter(kind=Evaluator.Kind.SENTINEL).annotate(what=Value("baselines"))
+    rows = (evaluators, scored, baselines, filters, sets, opened, levels, *compared)
+    parts = [part.order_by().values_list("what", "text") for part in rows]
+    names = ("by", "scored", "baselines", "filter", "references", "campaign", "level", "people")
+    known: dict[str, list[str]] = {name: [] for name in names}
     known["references"] = [ORIGINAL]
-    for what, name in sorted(parts[0].union(*parts[1:], all=True)):
+    for what, name in sorted(parts[0].union(*parts[1:], all=True), key=lambda row: natural_key(row[1])):
         if (what, name) != ("references", ORIGINAL):
             known[what].append(name)
     return known

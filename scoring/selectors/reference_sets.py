@@ -12,6 +12,7 @@ from annotation.models.data import ORIGINAL
 from annotation.parsers import canonical
 from evalapp.accounts.models import Project
 from evalapp.common.pagination import Page, keyset
+from evalapp.names import natural_key
 
 from ..models import SELECTED, SELECTED_KINDS, Evaluator, ScoreSet, SelectionTrace
 from .inputs import get_reference_set
@@ -64,7 +65,8 @@ class SetRow:
 def sets_chosen_by(project: Project, evaluator: str) -> list[ReferenceSet]:
     """Return the sets whose references this evaluator selected, alone or with another evaluator."""
     named = Q(meta__evaluator=evaluator) | Q(meta__mix=evaluator)
-    return list(ReferenceSet.objects.filter(named, project=project, meta__kind__in=SELECTED_KINDS).order_by("name"))
+    rows = ReferenceSet.objects.filter(named, project=project, meta__kind__in=SELECTED_KINDS)
+    return sorted(rows, key=lambda row: natural_key(row.name))
 
 
 def get_kind(row: ReferenceSet) -> str:
@@ -133,11 +135,12 @@ def _rows(project: Project, sets: list[ReferenceSet]) -> list[SetRow]:
     )  # fmt: skip
     counts = {pk: (n, items) for pk, n, items in counted}
     scored: dict[str, list[ScoreSet]] = {}
-    for score_set in ScoreSet.objects.filter(project=project).select_related("evaluator").order_by("evaluator__slug"):
+    made = ScoreSet.objects.filter(project=project).select_related("evaluator").order_by("pk")
+    for score_set in sorted(made, key=lambda row: natural_key(row.evaluator.slug)):
         scored.setdefault(score_set.references, []).append(score_set)
     learned: dict[str, list[str]] = {}
-    trained = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED).order_by("slug")
-    for slug, record in trained.values_list("slug", "record"):
+    trained = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.TRAINED).values_list("slug", "record")
+    for slug, record in sorted(trained, key=lambda row: natural_key(row[0])):
         name = (record.get("choice") or {}).get("references")
         if name:
             learned.setdefault(name, []).append(slug)
@@ -249,16 +252,41 @@ class Difference:
     only_second: list[str]
 
 
-def difference_page(comparison: Comparison, cursor: str = "") -> tuple[Page, list[Difference]]:
-    """Return a page of the items on which two sets differ."""
+#: Parts of the differences: items in both sets, only in the second, only in the first.
+BOTH, SECOND, FIRST = "both", "second", "first"
+
+
+def list_different_items(comparison: Comparison, part: str = "") -> QuerySet[Item]:
+    """Return the items on which two sets differ, or a part of them."""
     a, b = comparison.first.set.pk, comparison.second.set.pk
+
+    def holds(of: int | None) -> Exists:
+        return Exists(Reference.objects.filter(set=of, item=OuterRef("pk")))
 
     def lacks(of: int | None, other: int | None) -> Exists:
         same = Reference.objects.filter(set=other, item=OuterRef("item"), text=OuterRef("text"))
         return Exists(Reference.objects.filter(set=of, item=OuterRef("pk")).exclude(Exists(same)).annotate(x=F("pk")))
 
-    rows = Item.objects.filter(project=comparison.first.set.project_id).filter(lacks(a, b) | lacks(b, a))
-    result = keyset(rows, order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
+    items = Item.objects.filter(project=comparison.first.set.project_id)
+    if part in (FIRST, SECOND):
+        return items.filter(holds(a if part == FIRST else b), ~holds(b if part == FIRST else a))
+    items = items.filter(holds(a), holds(b)) if part == BOTH else items
+    return items.filter(lacks(a, b) | lacks(b, a))
+
+
+def count_differences(comparison: Comparison) -> dict[str, int]:
+    """Return the number of items in each part of the differences."""
+    return {
+        BOTH: list_different_items(comparison, BOTH).count(),
+        SECOND: comparison.second.n_items - comparison.items_both,
+        FIRST: comparison.first.n_items - comparison.items_both,
+    }
+
+
+def difference_page(comparison: Comparison, cursor: str = "", part: str = "") -> tuple[Page, list[Difference]]:
+    """Return a page of the items on which two sets differ, or of a part of them."""
+    a, b = comparison.first.set.pk, comparison.second.set.pk
+    result = keyset(list_different_items(comparison, part), order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
     texts: dict[tuple[int, int], list[str]] = {}
     wanted = Reference.objects.filter(set__in=[a, b], item__in=[item.pk for item in result.rows])
     for item, of, text in wanted.order_by("item", "position").values_list("item", "set", "text"):

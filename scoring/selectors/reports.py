@@ -13,6 +13,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
+from evalapp.names import natural_key
 
 from ..models import Evaluator
 from .aspects import choose_aspect
@@ -52,7 +53,7 @@ def group_by_kind(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     tables = []
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]
-        rows.sort(key=lambda row: (-row["wins"], row["evaluator"]))
+        rows.sort(key=lambda row: (-row["wins"], natural_key(row["evaluator"])))
         figures = {name: result[name][kind] for name in ("best", "chance", "chance_wins")}
         tables.append({"kind": kind, "rows": rows, "runs": rows[0]["runs"], **figures})
     return tables
@@ -63,7 +64,7 @@ def usual_choosers(project: Project, references: str = ORIGINAL) -> list[str]:
     known = {entry.name for entry in entries()}
     rows = [row.evaluator for row in current_sets(project, references)]
     fit = {row.slug for row in rows if row.name in known and not row.is_combined and (row.folder or not row.is_trained)}
-    return sorted(fit)
+    return sorted(fit, key=natural_key)
 
 
 def check_chooser(project: Project, name: str) -> None:
@@ -99,7 +100,7 @@ def latest_reports(project: Project) -> list[Run]:
 
 def reportable(project: Project) -> list[str]:
     """Return the names of evaluators to report on: trained ones, then applied ones, then others of the catalogue."""
-    trained = list(list_trained(project).order_by("slug").values_list("slug", flat=True))
+    trained = sorted(list_trained(project).values_list("slug", flat=True), key=natural_key)
     free = [entry.name for entry in entries() if not entry.learns]
     applied = [row.evaluator.name for row in current_sets(project) if row.evaluator.name in free]
     return list(dict.fromkeys([*trained, *applied, *free]))

@@ -15,6 +15,7 @@ from annotation.models.data import ORIGINAL
 from annotation.services.hooks import RESULT_TABLES
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
+from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .catalogue import entries
@@ -121,8 +122,8 @@ def words_of_deleted(parts: Sequence[str]) -> str:
 
 def list_combinations(project: Project, slug: str) -> list[Evaluator]:
     """Return the combinations that contain an evaluator, by name."""
-    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.COMBINED).order_by("slug")
-    return [row for row in rows if slug in row.parts]
+    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.COMBINED)
+    return sorted((row for row in rows if slug in row.parts), key=lambda row: natural_key(row.slug))
 
 
 def _learned(s: ScoreSet) -> bool:
@@ -321,12 +322,13 @@ def scores_of_outputs(project: Project, outputs: Iterable[int]) -> list[Score]:
     """Return the current scores of some outputs, for the page of an item."""
     sets = [s.pk for name in _reference_names(project) for s in current_sets(project, name)]
     rows = Score.objects.filter(score_set__in=set(sets), output__in=list(outputs))
-    return list(rows.select_related("score_set__evaluator").order_by("score_set__evaluator__slug", "score_set"))
+    shown = rows.select_related("score_set__evaluator").order_by("score_set")
+    return sorted(shown, key=lambda row: natural_key(row.score_set.evaluator.slug))
 
 
 def _reference_names(project: Project) -> list[str]:
     names = ScoreSet.objects.filter(project=project).values_list("references", flat=True).distinct()
-    return sorted({name for name in names if name} | {ORIGINAL})
+    return sorted({name for name in names if name} | {ORIGINAL}, key=natural_key)
 
 
 def brought_by(upload: Upload) -> Iterator[tuple[UploadChange, QuerySet[Score]]]:

@@ -40,7 +40,7 @@ def has_steps(project: Project) -> bool:
 def choose_evaluators(project: Project, requested: Sequence[str], references: str) -> tuple[list[str], list[str]]:
     """Return the evaluators to show and all available ones. The default are the first that are no trivial baselines."""
     result = {s.evaluator.slug: s.evaluator for s in current_sets(project, references)}
-    known = sorted(result)
+    known = sorted(result, key=natural_key)
     chosen = [slug for slug in dict.fromkeys(requested) if slug in result][:MOST]
     if not chosen:
         real = [slug for slug in known if result[slug].kind != Evaluator.Kind.SENTINEL]

@@ -1,5 +1,6 @@
 """Pages of inter-annotator agreement: coefficients, reports of raters with named filters, calibration and power."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -21,6 +22,7 @@ from evalapp.common.pages import page, project_page
 from scoring.boards.agreement.columns import format_cells, list_used_columns
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.choices import JUDGED, RATINGS
+from scoring.boards.render.grid import Column, Grid, arrange, measure_width
 from scoring.boards.render.page import Scale, place_rows
 from scoring.forms.agreement import FilterForm, PowerForm
 from scoring.forms.boards import AgreementForm
@@ -42,7 +44,8 @@ def agreement(request: HttpRequest, project: Project) -> HttpResponse:
         whole = answer_leaderboard(project=project, query=query, user=request.user)
         context |= {"whole": whole, "asked": query.params, "whole_params": urlencode(query.non_default_params)}
         context |= {"picture": plan_picture(project, query, whole.table), "plot": make_plot_params(query, whole)}
-        context |= _overview(whole.table, context["query"]) if whole.table else {}
+        context |= _overview(whole.table, context["query"], request) if whole.table else {}
+        context["pair_grid"] = _arrange_pairs(context["table"], request)
         if not whole.is_current:
             context["answer"] = whole
     return page(request, "scoring/agreement/show.html", context, fragment="board")
@@ -68,17 +71,19 @@ def raters(request: HttpRequest, project: Project) -> HttpResponse:
             tail = urlencode({**context["query"].non_default_params, "filter": made.name})
             return redirect(f"{reverse('scoring:agreement-raters', args=[project.slug])}?{tail}")
     ticked = form.data.getlist("raters") if form.is_bound else []  # type: ignore[attr-defined]
-    context |= {"filter_form": form, "filters": list(list_filters(project)), "rater_columns": list_used_columns(rows)}
-    context["rater_rows"] = [
-        {**row, "ticked": row["rater"] in ticked, "cells": format_cells(row, rows)} for row in rows
-    ]
+    context |= {"filter_form": form, "filters": list(list_filters(project))}
+    shown = [{**row, "ticked": row["rater"] in ticked, "cells": format_cells(row, rows)} for row in rows]
+    context["grid"] = _arrange_raters(shown, list_used_columns(rows), request)
     return page(request, "scoring/agreement/raters.html", context, fragment="board", status=422 if form.errors else 200)
 
 
 @project_page(GET="read")
 def calibration(request: HttpRequest, project: Project) -> HttpResponse:
     """System means as rated, and adjusted for the biases of raters."""
-    return page(request, "scoring/agreement/calibration.html", _context(request, project), fragment="board")
+    context = _context(request, project)
+    if context["table"] and context["table"].get("calibration"):
+        context |= _arrange_calibration(context["table"]["calibration"], request)
+    return page(request, "scoring/agreement/calibration.html", context, fragment="board")
 
 
 @project_page(GET="read")
@@ -160,7 +165,7 @@ def _context(request: HttpRequest, project: Project) -> dict[str, Any]:
 SHORT = {"fleiss": "Fleiss", "icc_a1": "ICC(A,1)", "percent": gettext_noop("percent agreement")}
 
 
-def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
+def _overview(table: dict[str, Any], query: AgreementQuery, request: HttpRequest) -> dict[str, Any]:
     """Return the rows of all aspects, with alpha on an axis from -1 to 1."""
     names = {coefficient["name"] for row in table["rows"] for coefficient in row["coefficients"]}
     heads = [{"name": name, "short": _(label)} for name, label in SHORT.items() if name in names]
@@ -177,5 +182,79 @@ def _overview(table: dict[str, Any], query: AgreementQuery) -> dict[str, Any]:
                 "link": urlencode(replace(query, aspect=row["aspect"], judged=row["judged"]).non_default_params),
             }
         )
+    columns = [
+        Column("aspect", _("Aspect"), lambda row: row["aspect"], is_number=False, is_kept=True),
+        Column("judged", _("Judged in"), lambda row: row["source_name"] or row["judged_name"], is_number=False),
+        Column("alpha", _("alpha"), lambda row: row["first"]["value"]),
+        Column("interval", _("alpha, 95 %"), lambda row: measure_width(row["first"]), is_drawn=True),
+        Column("low", _("from"), lambda row: row["first"]["low"], css="narrow-hide", is_detail=True),
+        Column("high", _("to"), lambda row: row["first"]["high"], css="narrow-hide", is_detail=True),
+        *(
+            Column(head["name"], head["short"], lambda row, place=place: row["others"][place]["value"],  # type: ignore[misc]
+                   css="narrow-hide")
+            for place, head in enumerate(heads)
+        ),
+        Column("units", _("Units"), lambda row: row["n_shared"],
+               title=_("Units judged by at least two raters, of all units")),
+        Column("raters", _("Raters"), lambda row: row["n_raters"], is_folded=True),
+    ]  # fmt: skip
     scale = Scale(-1.0, 1.0, 0.0)
-    return {"lines": place_rows(lines, scale, "first"), "scale": scale, "heads": heads, "whole_table": table}
+    rows = place_rows(lines, scale, "first")
+    has_intervals = any(row["first"]["low"] is not None for row in rows)
+    grid = arrange(columns, rows, dict(request.GET.lists()), has_intervals=has_intervals)
+    return {"lines": grid.rows, "grid": grid, "scale": scale, "whole_table": table}
+
+
+def _arrange_pairs(table: dict[str, Any] | None, request: HttpRequest) -> Grid | None:
+    """Return the table of pairs of raters."""
+    if not table or not table.get("pairs"):
+        return None
+    columns = [
+        Column("a", _("Rater"), lambda row: row["a"], is_number=False),
+        Column("b", _("and"), lambda row: row["b"], is_number=False),
+        Column("units", _("Units in common"), lambda row: row["n"]),
+        Column("kappa", _("kappa"), lambda row: row["kappa"]["value"]),
+        Column("interval", "95 %", lambda row: measure_width(row["kappa"]), is_ascending=True),
+        Column("percent", _("Percent agreement"), lambda row: row["percent"]["value"]),
+    ]
+    return arrange(columns, table["pairs"], dict(request.GET.lists()), name="pairs", default="-units")
+
+
+def _arrange_raters(rows: list[dict[str, Any]], used: Sequence[Any], request: HttpRequest) -> Grid:
+    """Return the table of reports of raters; those with reasons to review are first."""
+    columns = [
+        Column("rater", _("Rater"), lambda row: row["rater"], is_number=False, is_kept=True),
+        Column("n", _("Judgements"), lambda row: row["n"]),
+        *(
+            Column(column.part, column.label, lambda row, place=place: row["cells"][place]["value"],  # type: ignore[misc]
+                   title=column.help)
+            for place, column in enumerate(used)
+        ),
+        Column("reasons", _("Reason to review"), lambda row: len(row["reasons"]) or None, is_number=False,
+               is_ascending=False),
+    ]  # fmt: skip
+    return arrange(columns, rows, dict(request.GET.lists()))
+
+
+def _arrange_calibration(found: dict[str, Any], request: HttpRequest) -> dict[str, Grid]:
+    """Return the tables of systems and of raters of a calibration."""
+    systems = [
+        Column("rank", _("Rank"), lambda row: row["rank"], is_ascending=True),
+        Column("system", _("System"), lambda row: row["system"], is_number=False),
+        Column("raw", _("Raw"), lambda row: row["raw"]),
+        Column("value", _("Calibrated"), lambda row: row["value"]),
+        Column("interval", "95 %", measure_width, is_ascending=True),
+        Column("difference", _("Difference"), lambda row: row["difference"]),
+        Column("n", _("Ratings"), lambda row: row["n"]),
+    ]
+    raters = [
+        Column("rater", _("Rater"), lambda row: row["rater"], is_number=False),
+        Column("bias", _("Bias"), lambda row: row["value"]),
+        Column("interval", "95 %", measure_width, is_ascending=True),
+        Column("n", _("Ratings"), lambda row: row["n"]),
+    ]
+    given = dict(request.GET.lists())
+    return {
+        "system_grid": arrange(systems, found["systems"], given, default="rank"),
+        "rater_grid": arrange(raters, found["raters"], given, name="raters"),
+    }

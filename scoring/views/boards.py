@@ -12,6 +12,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.common.errors import BadInput, NotThere, Unavailable
 from evalapp.common.pages import page, project_page
+from evalapp.names import natural_key
 from evalapp.side_figures import side_value
 from scoring.boards.base import Query, Way
 from scoring.boards.choices import COEFFICIENTS, MOST_SETS
@@ -76,9 +77,12 @@ def render_systems(
     if query.plays_games and context["may_write"]:
         initial = {name: getattr(query, name) for name in ("by", "systems", "references")}
         context["games_form"] = games_form or GamesForm(initial=initial)
+    known = context["form"].known
+    # The tab opens an evaluator that has scores, if there is one, and no trivial baseline.
+    candidates = [query.by, *known["scored"], *known["baselines"], *known["by"]]
     context |= {
         "has_choices": context["has_steps"] or (bool(context["rows"]) and has_choices(project)),
-        "evaluators": context["form"].known["by"],
+        "first_by": next(filter(None, candidates), ""),
         "games": query.plays_games,
         "is_old": context["answer"].is_old,
     }
@@ -106,8 +110,8 @@ def build_context(request: HttpRequest, project: Project, query: Any) -> dict[st
     answer, reason = answer_or_reason(project, query, request.user)
     form = BoardForm(query, project, answer.table)
     chosen = query.chosen
-    names = sorted({*form.known["by"], *chosen})
-    return {
+    names = sorted({*form.known["by"], *chosen}, key=natural_key)
+    context = {
         "project": project,
         "kind": query.kind,
         "query": query,
@@ -125,6 +129,15 @@ def build_context(request: HttpRequest, project: Project, query: Any) -> dict[st
         "tabs": list_tabs(project, query.kind),
         **get_board(query.kind).get_renderer("build_context")(answer.table, query),
     }
+    return context | build_grid(request, query.kind, context)
+
+
+def build_grid(request: HttpRequest, kind: str, context: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of a page as its reader wants to see it, by the address."""
+    if not context["table"] or not context["table"]["rows"]:
+        return {}
+    arranged = get_board(kind).get_renderer("build_grid")(context["table"], context, dict(request.GET.lists()))
+    return {"grid": arranged, "rows": arranged.rows}
 
 
 def plan_picture(project: Project, query: Any, table: Mapping[str, Any] | None) -> Any:

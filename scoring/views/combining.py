@@ -11,6 +11,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.pages import page, project_page
+from evalapp.names import natural_key
 from scoring.boards.choices import RATINGS
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
@@ -69,7 +70,7 @@ def combinable(project: Project) -> list[Any]:
     """Return the current score sets that are no combinations, with all reference sets."""
     sets = [s for name in {ORIGINAL, *list_reference_sets(project)} for s in current_sets(project, name)]
     single = [s for s in sets if s.evaluator.kind != Evaluator.Kind.COMBINED]
-    return sorted(single, key=lambda s: s.evaluator.slug)
+    return sorted(single, key=lambda s: natural_key(s.evaluator.slug))
 
 
 @project_page(GET="write", POST="write")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -24,7 +25,16 @@ from scoring.forms.references import CurvesForm, MergeForm, ReferenceSelectionFo
 from scoring.plots import drawing
 from scoring.plots.drawing import Picture
 
-from ..selectors.reference_sets import compare_sets, difference_page, get_set, item_page, list_sets, reference_rows
+from ..selectors.reference_sets import (
+    BOTH,
+    compare_sets,
+    count_differences,
+    difference_page,
+    get_set,
+    item_page,
+    list_sets,
+    reference_rows,
+)
 from ..selectors.reports import CURVES, PANELS, latest_curves
 from ..selectors.runs import find_numbered_run
 from ..selectors.training import list_reference_judges, reference_judge_under_way
@@ -97,8 +107,21 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
     first = request.GET.get("first") or names[0]
     second = request.GET.get("second") or next((name for name in names if name != first), first)
     result = compare_sets(project, first, second)
-    shown, rows = difference_page(result, cursor=request.GET.get("cursor", ""))
-    context = {"project": project, "found": result, "names": names, "page": shown, "rows": rows}
+    counts = count_differences(result)
+    filled = next((part for part, count in counts.items() if count), BOTH)
+    part = request.GET["part"] if request.GET.get("part") in counts else filled
+    shown, rows = difference_page(result, cursor=request.GET.get("cursor", ""), part=part)
+    context = {
+        "project": project,
+        "found": result,
+        "names": names,
+        "page": shown,
+        "rows": rows,
+        "part": part,
+        "counts": counts,
+        "unchanged": result.items_both - counts[BOTH],
+        "effect": urlencode({"set": [first, second], "first": first}, doseq=True),
+    }
     return page(request, "scoring/references/compare.html", context)
 
 

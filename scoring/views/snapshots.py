@@ -1,5 +1,6 @@
 """Pages of snapshots: list, saving, one snapshot, comparison, deleting."""
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -17,14 +18,15 @@ from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.figures import has_earlier_test, letters_caption
+from scoring.boards.render.grid import Column, Grid, arrange, measure_width
 from scoring.boards.systems import columns as systems_columns
 
 from ..models import Snapshot
 from ..selectors.leaderboards import parse_query
-from ..selectors.snapshots import compare_tables, get_snapshot, list_snapshots
+from ..selectors.snapshots import Changes, compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import make_file, read_coefficient
+from .boards import build_grid, make_file, read_coefficient
 
 NOW = "now"
 
@@ -74,6 +76,8 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     else:
         board = get_board(row.kind)
         context |= {"figures": board.get_renderer("list_figures")(row.table), "what": board.get_renderer("FIGURE")}
+    if row.kind in ("systems", "evaluators"):
+        context |= build_grid(request, row.kind, context)
     return page(request, "scoring/snapshots/show.html", context)
 
 
@@ -112,6 +116,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
     columns = get_board(first.kind).module("columns")
+    found = compare_tables(first.table, table, coefficient) if table else None
     context = {
         "project": project,
         "first": first,
@@ -121,11 +126,42 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
         "answer": now,
         "coefficient": coefficient,
         "coefficients": COEFFICIENTS,
-        "found": compare_tables(first.table, table, coefficient) if table else None,
-        "what": columns.FIGURE,
+        "found": found,
         "has_places": hasattr(columns, "rank_rows"),
     }
+    if found:
+        context["grid"] = _arrange_comparison(found, columns, request, is_later=second is not None)
     return page(request, "scoring/snapshots/compare.html", context)
+
+
+def _arrange_comparison(found: Changes, columns: Any, request: HttpRequest, *, is_later: bool) -> Grid:
+    """Return the table of both snapshots side by side."""
+
+    def value_of(part: str) -> Callable[[Any], Any]:
+        return lambda row: (getattr(row, part) or {}).get("value")
+
+    def width_of(part: str) -> Callable[[Any], Any]:
+        return lambda row: measure_width(getattr(row, part)) if getattr(row, part) else None
+
+    def place_of(part: str) -> Callable[[Any], Any]:
+        # A rank can be a range: 2–4.
+        return lambda row: next((int(n) for n in getattr(row, part).split("–") if n.isdecimal()), None)
+
+    listed = [Column("name", columns.FIGURE[:1].upper() + columns.FIGURE[1:], lambda row: row.name, is_number=False)]
+    if hasattr(columns, "rank_rows"):
+        now = _("Rank later") if is_later else _("Rank now")
+        listed += [
+            Column("rank_first", _("Rank then"), place_of("rank_first"), is_ascending=True),
+            Column("rank_second", now, place_of("rank_second"), is_ascending=True),
+        ]
+    listed += [
+        Column("first", _("Then"), value_of("first")),
+        Column("width_first", "95 %", width_of("first"), is_ascending=True),
+        Column("second", _("Later") if is_later else _("Now"), value_of("second")),
+        Column("width_second", "95 %", width_of("second"), is_ascending=True),
+        Column("difference", _("Difference"), lambda row: row.difference),
+    ]
+    return arrange(listed, found.rows, dict(request.GET.lists()))
 
 
 def _now(project: Project, first: Any, user: Any) -> Answer:

@@ -53,7 +53,7 @@ def test_narrow_leaderboard_shows_values_and_a_scroll_hint(cast: Cast, page_for:
     items = make_items(cast.project, 5)  # fewer items give no interval
     make_ratings(cast.project, make_outputs(cast.project, items, ("sys-a", "sys-b")))
     page = page_for(cast.researcher, width=390)
-    page.goto("/projects/alpha/systems/")
+    page.goto("/projects/alpha/systems/?intervals=1")
     value = page.locator("tbody tr").first.locator("td.num .narrow-only")
     assert " to " in value.inner_text()
     box = value.bounding_box()

@@ -31,11 +31,17 @@ from annotation.services.texts import prepare_search
 from evalapp.common.pagination import WRONG_CURSOR, _encode
 from evalapp.common.runner import execute_run
 from evalapp.names import is_natural_key, natural_key
+from scoring.forms.fields import list_reference_sets
+from scoring.models import Evaluator, ScoreSet
 from scoring.selectors.datasets import build_dataset
 from scoring.selectors.exports import rows as exported_scores
+from scoring.selectors.leaderboards import list_known
 from scoring.selectors.reference_sets import compare_sets, difference_page, get_set, reference_rows
 from scoring.selectors.reference_sets import item_page as page_of_set
+from scoring.selectors.reports import reportable
+from scoring.selectors.steps import choose_evaluators
 from scoring.services.scores import apply_evaluator
+from scoring.views.combining import combinable
 from tests.cast import Cast, make_cast
 from tests.taking import take_in
 
@@ -335,3 +341,55 @@ def test_no_query_sorts_by_a_name_that_has_a_natural_order():
                 words = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
                 found += [(path.relative_to(ROOT).as_posix(), word) for word in words if wrong.fullmatch(word)]
     assert found == []
+
+
+#: Queries by name for something else: error messages, searches with a limit, projects, rows that are sorted later.
+OTHER_LISTS = {
+    "scoring/selectors/inputs.py", "scoring/selectors/project_search.py", "retrieval/selectors/corpora.py",
+    "evalapp/accounts/views/account.py",
+}  # fmt: skip
+
+
+def test_no_page_sorts_names_of_evaluators_sets_and_corpora_by_code_point():
+    """Their models have no column for the natural order, so selectors sort the rows."""
+    wrong = re.compile(r"-?(?:\w+__)?(?:name|slug)$")
+    found = set()
+    for room in ("evalapp", "annotation", "retrieval", "scoring"):
+        for path in (ROOT / room).rglob("*.py"):
+            place = path.relative_to(ROOT)
+            if not {"views", "selectors", "forms"} & set(place.parts):
+                continue
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "order_by":
+                    words = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
+                    found |= {place.as_posix() for word in words if wrong.fullmatch(word)}
+    assert found == OTHER_LISTS
+
+
+@pytest.mark.django_db
+def test_lists_of_evaluators_and_sets_are_in_natural_order(cast, score):
+    project = cast.project
+    take_in(project, {
+        "items.jsonl": [{"id": "i", "context": ["a"], "references": ["r"]}],
+        "outputs.jsonl": [{"item": "i", "system": "m", "text": "t"}],
+    })  # fmt: skip
+    score(project, "length")
+    first = ScoreSet.objects.get(project=project)
+    names = ["e2", "e10"]
+    for name in reversed(names):
+        row = Evaluator.objects.create(
+            project=project, slug=name, name="length", kind=Evaluator.Kind.TRAINED, state=first.evaluator.state
+        )
+        first.pk, first.evaluator = None, row
+        first.save()
+        ReferenceSet.objects.create(project=project, name=f"s{name[1:]}")
+
+    def chosen(rows: Any) -> list[str]:
+        return [row for row in rows if row in (*names, "s2", "s10")]
+
+    known = list_known(project)
+    assert chosen(known["by"]) == chosen(known["scored"]) == names
+    assert chosen(known["references"]) == chosen(list_reference_sets(project)) == ["s2", "s10"]
+    assert chosen(choose_evaluators(project, [], "original")[1]) == names
+    assert once(chosen(row.evaluator.slug for row in combinable(project))) == names
+    assert chosen(reportable(project)) == names

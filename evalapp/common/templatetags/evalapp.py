@@ -1,6 +1,7 @@
 """Template filters and tags for numbers, times, optional links and the navigation of a project."""
 
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,9 @@ from evalapp.side_figures import failure_sentence
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
 register.filter("speakers", name_speakers)
+
+MINUS = "−"
+_HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 
 #: Number of units in the next larger one, and how to format a number of them.
 _STEPS: tuple[tuple[int, Callable[[int], str]], ...] = (
@@ -83,18 +87,24 @@ def figure(value: Any, digits: int = 3) -> str:
     """Format a number with fixed digits; undefined is a dash."""
     if _undefined(value):
         return "-"
-    return f"{value:.{int(digits)}f}".replace("-", "−")
+    return f"{value:.{int(digits)}f}".replace("-", MINUS)
+
+
+@register.filter
+def true_minus(text: Any) -> str:
+    """Return a text with the minus sign instead of hyphens before numbers; those in names and ranges stay."""
+    return _HYPHEN.sub(MINUS, str(text))
 
 
 @register.filter
 def signed(value: Any, digits: int = 3) -> str:
     """Format a difference like `figure`, with its sign."""
-    return "-" if _undefined(value) else f"{value:+.{int(digits)}f}".replace("-", "−")
+    return "-" if _undefined(value) else f"{value:+.{int(digits)}f}".replace("-", MINUS)
 
 
 @register.filter
 def percent(value: Any, digits: int = 0) -> str:
-    return "-" if _undefined(value) else f"{100 * value:.{int(digits)}f} %"
+    return "-" if _undefined(value) else f"{100 * value:.{int(digits)}f} %".replace("-", MINUS)
 
 
 @register.filter
@@ -105,7 +115,7 @@ def hundredths(value: Any) -> str:
 
 @register.filter
 def thousands(value: Any) -> str:
-    return "-" if _undefined(value) else f"{int(value):,}"
+    return "-" if _undefined(value) else f"{int(value):,}".replace("-", MINUS)
 
 
 @register.filter

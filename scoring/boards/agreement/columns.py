@@ -187,13 +187,14 @@ def list_used_columns(rows: Sequence[Row]) -> list[Column]:
     return [column for column in COLUMNS if any(_value(row, column.part) is not None for row in rows)]
 
 
-def format_cells(row: Row, rows: Sequence[Row]) -> list[dict[str, str]]:
+def format_cells(row: Row, rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return the cells of a rater; undefined ones are a dash with the reason as note."""
     cells = []
     for column in list_used_columns(rows):
         result = row.get(column.part) or {}
         value = _value(row, column.part)
-        cells.append({"text": "-" if value is None else column.text(value), "note": result.get("note", "")})
+        text = "-" if value is None else column.text(value)
+        cells.append({"part": column.part, "text": text, "value": value, "note": result.get("note", "")})
     return cells
 
 

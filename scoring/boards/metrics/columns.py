@@ -1,6 +1,7 @@
 """How the main leaderboard of evaluators is rendered."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from evalapp.translation import gettext as _
@@ -9,6 +10,7 @@ from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
+from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import list_p_values, place_rows, scale_around_zero, scale_shares
 from scoring.plots import drawing
@@ -149,6 +151,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
             {
                 **row[name],
                 "whole": row["whole"][name]["value"] if row["whole"] and name in row["whole"] else None,
+                "key": name,
                 "orders": name == key,
             }
             for name in names
@@ -175,6 +178,52 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         "pairs": list_p_values(table) if table else [],
         "letters_caption": letters_caption(table) if table and tested else "",
     }
+
+
+def _arrange_human_scores(table: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of human scores of the systems."""
+    columns = [
+        Column("system", _("System"), lambda row: row["label"], is_number=False),
+        Column("value", _("Value"), lambda row: row["value"]),
+        Column("interval", "95 %", measure_width, is_ascending=True),
+        Column("n", _("Outputs"), lambda row: row["n"]),
+    ]
+    return arrange(columns, table["scores"], given, name="scores", default="-value")
+
+
+def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of the page with the columns and the order that its reader chose."""
+    letters = _("Evaluators that share a letter are not significantly different")
+    calibrated = _(
+        "Spearman correlation of the evaluator’s system means with human system means, adjusted for rater leniency"
+    )
+    scored = [row for row in context["rows"] if row["estimate"]["value"] is not None]
+    columns = [
+        Column("rank", _("Rank"), lambda row: int(row["place"]) if row["place"] != "-" else None, is_ascending=True),
+        Column("letters", _("Letters"), lambda row: row.get("letters"), is_number=False, title=letters)
+        if context["has_letters"] else None,
+        Column("evaluator", _("Evaluator"), lambda row: row["evaluator"], is_number=False, is_kept=True),
+        *(
+            Column(column["key"], column["label"], lambda row, key=column["key"]: row[key]["value"],  # type: ignore[misc]
+                   title=calibrated if column["key"] == "calibrated" else "")
+            for column in context["columns"]
+        ),
+        Column("interval", f"{context['coefficient_label']}, 95 %", lambda row: measure_width(row["estimate"]),
+               is_drawn=True),
+        Column("low", _("from"), lambda row: row["estimate"]["low"], css="narrow-hide", is_detail=True),
+        Column("high", _("to"), lambda row: row["estimate"]["high"], css="narrow-hide", is_detail=True),
+        Column("ceiling", _("of ceiling"), lambda row: (row.get("corrected") or {}).get("value"), css="narrow-hide",
+               title=_("Coefficient divided by the noise ceiling")) if context["has_ceiling"] else None,
+        Column("n", "n", lambda row: None if row["estimate"]["value"] is None else row["estimate"]["n"],
+               is_folded=not any(row.get("n_missing") for row in scored)),
+        Column("signature", _("Signature"), lambda row: row.get("short_signature"), is_number=False),
+    ]  # fmt: skip
+    key = FIGURES.get(context["coefficient"], context["coefficient"])
+    grid = arrange(
+        [column for column in columns if column], context["rows"], given,
+        default=f"-{key}", has_intervals=context["has_intervals"],
+    )  # fmt: skip
+    return replace(grid, further={"scores": _arrange_human_scores(table, given)}) if table.get("scores") else grid
 
 
 def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:

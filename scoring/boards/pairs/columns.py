@@ -1,6 +1,6 @@
 """How the leaderboard of evaluators on compared pairs is rendered."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from evalapp.markup import escape_latex
@@ -10,6 +10,7 @@ from scoring.boards.render import cells
 from scoring.boards.render.cells import list_remarks
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
+from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
 from scoring.boards.render.page import list_p_values, place_rows, scale_shares
 from scoring.plots import drawing
@@ -91,6 +92,43 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         "letters_caption": letters_caption(table) if table["test"]["names"] else "",
         "has_ties": table["n_tied"] > 0,
     }
+
+
+def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of the page with the columns and the order that its reader chose."""
+    letters = _("Evaluators that share a letter are not significantly different")
+    decided = _("Share of decided pairs that the evaluator orders as the raters did; equal scores count one half")
+    if table["shorter"]:
+        minus = _("Its share minus that of the shorter text, on pairs with scores from both")
+    else:
+        minus = _("Its share minus that of the longer text, on pairs with scores from both")
+    ties = _(
+        "Share of all pairs on which the evaluator agrees with the raters, ties included: score differences up to a "
+        "threshold count as ties"
+    )
+
+    def value_of(number: int) -> Callable[[Any], Any]:
+        return lambda row: row["cells"][number] and row["cells"][number]["value"]
+
+    columns = [
+        Column("rank", _("Rank"), lambda row: int(row["place"]) if row["place"] != "-" else None, is_ascending=True),
+        Column("letters", _("Letters"), lambda row: row.get("letters"), is_number=False, title=letters)
+        if context["has_letters"] else None,
+        Column("evaluator", _("Evaluator"), lambda row: row["evaluator"], is_number=False, is_kept=True),
+        Column("decided", _("Decided pairs"), value_of(0), title=decided),
+        Column("interval", "95 %", lambda row: measure_width(row["decided"]), is_drawn=True),
+        Column("low", _("from"), lambda row: row["decided"]["low"], css="narrow-hide", is_detail=True),
+        Column("high", _("to"), lambda row: row["decided"]["high"], css="narrow-hide", is_detail=True),
+        Column("minus", _("minus %(baseline)s") % {"baseline": table["baseline"]}, value_of(1), title=minus),
+        Column("all", _("All pairs"), value_of(2), title=ties) if context["has_ties"] else None,
+        Column("n", "n", lambda row: row["n"] or None,
+               is_folded=not any(row["n"] and row.get("n_missing") for row in context["rows"])),
+        Column("signature", _("Signature"), lambda row: row.get("short_signature"), is_number=False),
+    ]  # fmt: skip
+    return arrange(
+        [column for column in columns if column], context["rows"], given,
+        default="-decided", has_intervals=any(row["decided"]["low"] is not None for row in context["rows"]),
+    )  # fmt: skip
 
 
 def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.Picture:

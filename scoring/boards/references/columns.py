@@ -4,11 +4,13 @@
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
+from urllib.parse import quote
 
 from evalapp.markup import escape_latex
 from evalapp.translation import gettext as _
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
+from scoring.boards.render.grid import Column, Given, Grid, arrange
 from scoring.boards.render.latex import tabular
 from scoring.plots import drawing
 
@@ -137,8 +139,33 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         best = max((cell["pearson"]["value"] or -2 for cell in row["cells"].values()), default=-2)
         cells = [(used["name"], row["cells"][used["name"]]) for used in table["sets"]]
         parts = [
-            {**cell, "set": name, "difference": to_first.get(name), "is_best": cell["pearson"]["value"] == best}
+            {
+                **cell,
+                "set": name,
+                "column": f"in:{name}",
+                "difference": to_first.get(name),
+                "is_best": cell["pearson"]["value"] == best,
+            }
             for name, cell in cells
         ]
         rows.append({**row, "cells": parts})
     return {"rows": rows}
+
+
+def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of the page with the columns and the order that its reader chose."""
+    columns = [
+        Column("evaluator", _("Evaluator"), lambda row: row["evaluator"], is_number=False, is_kept=True),
+        Column("n", "n", lambda row: row["n"], is_folded=True),
+    ]
+    for place, used in enumerate(table["sets"]):
+        text = _("%(origin)s; %(per_item)s per item")
+        per_item = "-" if used["per_item"] is None else f"{used['per_item']:.1f}"
+        columns.append(
+            Column(f"in:{used['name']}", used["name"], lambda row, place=place: row["cells"][place]["pearson"]["value"],  # type: ignore[misc]
+                   small=text % {"origin": used["origin"], "per_item": per_item},
+                   badge=_("holds outputs") if used.get("holds_judged_outputs") else "",
+                   url=f"../{quote(used['name'])}/")
+        )  # fmt: skip
+    differences = [d for row in table["rows"] for d in row["differences"]]
+    return arrange(columns, context["rows"], given, has_intervals=any(d["low"] is not None for d in differences))

@@ -4,9 +4,12 @@ The `columns` module of such a board has `TITLE`, `LEAD`, `FIGURE` and `list_nam
 itself of the functions here.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import side_value
@@ -14,6 +17,7 @@ from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, plain, stale_lines
+from scoring.boards.render.grid import Column, Given, Grid, arrange
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
 from scoring.plots import drawing
 
@@ -133,6 +137,59 @@ def build_context(table: Table | None, query: Any) -> dict[str, Any]:
         "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
         "remarks": side_value(_("The remarks on figures"), lambda: list_remarks(table) if table else [], []),
     }
+
+
+def build_grid(table: Table, context: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of the page with the columns and the order that its reader chose. A cell states n only where it
+    differs from the n of its column, or of a symmetric table."""
+    names, pick = list_columns(table), get_board(table["kind"]).get_renderer("pick_estimate")
+    is_square = names == [row["evaluator"] for row in table["rows"]]
+    whole = [row["estimate"] for row in table["rows"] if "estimate" in row]
+    rows = []
+    for number, row in enumerate(table["rows"]):
+        estimates = [None if cell is None else pick(cell) for cell in row["cells"]]
+        shown = [
+            {"column": f"in:{name}", "cell": cell, "estimate": estimate, "repeats": is_square and number < place}
+            for place, (name, cell, estimate) in enumerate(zip(names, row["cells"], estimates, strict=True))
+        ]
+        rows.append({**row, "shown": shown})
+    columns = [Column("evaluator", _("Evaluator"), lambda row: row["evaluator"], is_number=False, is_kept=True)]
+    if whole:
+        usual = find_usual_n(whole)
+        columns.append(Column("overall", _("All"), lambda row: row["estimate"]["value"], small=_describe_n(usual)))
+        for row in rows:
+            row["own_n"] = None if row["estimate"]["n"] == usual else row["estimate"]["n"]
+    cells = [[row["shown"][place] for row in rows] for place in range(len(names))]
+    usual_of_all = find_usual_n([cell["estimate"] for column in cells for cell in column]) if is_square else None
+    for place, (name, column) in enumerate(zip(names, cells, strict=True)):
+        usual = usual_of_all if is_square else find_usual_n([cell["estimate"] for cell in column])
+        for cell in column:
+            cell["own_n"] = (
+                None if cell["estimate"] is None or cell["estimate"]["n"] == usual else cell["estimate"]["n"]
+            )
+        columns.append(
+            Column(f"in:{name}", name, lambda row, place=place: _get_value(row["shown"][place]["estimate"]),  # type: ignore[misc]
+                   small="" if is_square else _describe_n(usual),
+                   url=f"../?{urlencode({'aspect': name})}" if table["kind"] == "aspects" else "")
+        )  # fmt: skip
+    estimates = [*whole, *(cell["estimate"] for column in cells for cell in column)]
+    has_intervals = any(estimate is not None and estimate["low"] is not None for estimate in estimates)
+    grid = arrange(columns, rows, given, default="-overall" if whole else "", has_intervals=has_intervals)
+    return replace(grid, same=[*grid.same, (Column("n", "n"), usual_of_all)]) if usual_of_all is not None else grid
+
+
+def _get_value(estimate: Mapping[str, Any] | None) -> float | None:
+    return None if estimate is None else estimate["value"]
+
+
+def find_usual_n(estimates: Sequence[Mapping[str, Any] | None]) -> int | None:
+    """Return the most frequent n of estimates, the largest of several; None if there is no estimate."""
+    counts = Counter(estimate["n"] for estimate in estimates if estimate is not None)
+    return max(counts, key=lambda n: (counts[n], n)) if counts else None
+
+
+def _describe_n(n: int | None) -> str:
+    return "" if n is None else f"n {n:,}"
 
 
 def plan_picture(table: Table, query: Any, project: str) -> drawing.Picture:

@@ -12,6 +12,7 @@ from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS
 from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
+from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import place, place_rows, scale_values
 from scoring.plots import drawing
@@ -206,6 +207,39 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         **agreement,
         "effects": effects,
     }
+
+
+def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Given) -> Grid:
+    """Return the table of the page with the columns and the order that its reader chose."""
+    is_model, by, method = context["is_model"], table["by"], table["method"]
+    value = _("Score") if by and not is_model else "M1" if method == "m1" else _("Rating")
+    value = _("Win rate") if method == "win-rate" and not by else value
+    judged = _("Verdicts") if by else _("Games") if context["has_bar"] else _("Judgements")
+    shares = _("Win / tie / loss, %")
+    shares = _("Win / tie + both bad (counted as ties) / loss, %") if context["has_both_bad"] else shares
+    columns = [
+        Column("rank", _("Rank"), lambda row: row["rank"], is_ascending=True),
+        Column("lines", _("Lines join systems that are not significantly different"), is_number=False,
+               css="narrow-hide", is_silent=True) if context["has_lines"] else None,
+        Column("system", _("System"), lambda row: row["system"], is_number=False, is_kept=True),
+        Column("step", _("Step"), lambda row: row["step"], is_ascending=True, css="narrow-hide")
+        if context["has_steps"] else None,
+        Column("value", value, lambda row: row["value"]),
+        Column("interval", "95 %", measure_width, is_drawn=True),
+        Column("low", _("from"), lambda row: row["low"], css="narrow-hide", is_detail=True),
+        Column("high", _("to"), lambda row: row["high"], css="narrow-hide", is_detail=True),
+        Column("sd", _("SD"), lambda row: row.get("sd"), title=_("Variation of the rating between simulations"))
+        if context["has_sd"] else None,
+        Column("n", _("Outputs"), lambda row: row["n"], is_folded=True),
+        Column("judged", judged, lambda row: row["n_ratings"], is_folded=True) if not by or is_model else None,
+        Column("shares", shares, lambda row: row["shares"].get("win"), is_number=False, is_ascending=False)
+        if context["has_bar"] else None,
+        Column("kind", _("Kind"), lambda row: row["kind"], is_number=False),
+    ]  # fmt: skip
+    return arrange(
+        [column for column in columns if column], context["rows"], given,
+        default="rank", has_intervals=context["has_intervals"],
+    )  # fmt: skip
 
 
 def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -42,7 +42,7 @@ def parted(scored):
 def test_slices_of_items(parted, client):
     client.force_login(parted.viewer)
     assert item_keys(parted.project) == ["number", "topic"]
-    shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic"))
+    shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic&intervals=1"))
     assert "food" in shown
     assert "unshrunk" in shown
     table = command("--slices", "topic")
@@ -123,20 +123,25 @@ def test_aspect_table_uses_the_tables_of_the_aspects(scored, client):
     assert client.get(place("evaluation") + "?level=system&coefficient=acc-eq&grouping=item").status_code == 200
 
 
-@pytest.mark.parametrize(("kind", "words"), [("slices", "weight "), ("matrix", "n 24"), ("aspects", "n 24")])
-def test_intervals_are_in_the_cells_for_keyboard_users(parted, client, kind, words):
+@pytest.mark.parametrize(
+    ("kind", "words", "n"), [("slices", "weight ", "n 24"), ("matrix", " to ", "n 24"), ("aspects", " to ", "n 24")]
+)
+def test_intervals_are_in_the_cells_for_keyboard_users(parted, client, kind, words, n):
     # A slice of fewer than 5 items has no interval.
     moved = Item.objects.filter(project=parted.project, meta__number=3)
     moved.update(meta={"topic": "travel", "number": 3, "same": 1})
     client.force_login(parted.viewer)
-    text = read_page(client.get(place("evaluation-board", kind) + "?key=topic" * (kind == "slices")))
+    text = read_page(client.get(place("evaluation-board", kind) + "?intervals=1" + "&key=topic" * (kind == "slices")))
     body = text[text.index("<tbody>") : text.index("</tbody>")]
     cells = [part.split("</td>")[0] for part in body.split("<td")[1:]]
-    shown = [cell for cell in cells if " to " in cell and "</span>" in cell]
+    shown = [cell for cell in cells if " to " in cell]
     assert len(shown) >= 3
     assert any(words in cell for cell in shown)
     assert not [cell for cell in shown if "title=" in cell]
     assert "rest the pointer" not in text
+    # n is stated once, in the caption or the heading.
+    assert n in text[text.index("<caption>") : text.index("<tbody>")]
+    assert n not in body
 
 
 def test_explanation_of_marks_appears_once_below():

@@ -78,7 +78,7 @@ def test_systems_by_evaluator(scored, researcher):
     text = read_page(researcher.get(address("systems") + "?by=length"))
     assert 'data-by="length"' in text
     assert "Mean score of length" in text
-    assert "95 % intervals</caption>" in text
+    assert re.search(r"<caption>[^<]*95 % intervals", text)
     assert "Rank intervals:" in text
 
 
@@ -89,7 +89,7 @@ def test_system_score_without_an_interval_shows_none(scored, researcher):
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert "one value per system</caption>" in text
+    assert re.search(r"<caption>[^<]*one value per system ?<", text)
     assert "Rank intervals:" not in text
     assert f'Not significantly different: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text
@@ -104,7 +104,7 @@ def test_system_score_with_its_interval(scored, researcher):
     ]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert re.search(r"one value per system[^<]*95 % intervals</caption>", text)
+    assert re.search(r"<caption>[^<]*one value per system[^<]*95 % intervals", text)
     assert 'data-ranks="ends"' in text
     assert "Not significantly different" not in text
 
@@ -462,13 +462,12 @@ def test_undefined_scores_are_neither_drawn_nor_resampled(scored, researcher):
 
 
 def test_narrow_table_of_evaluators_has_the_interval_next_to_the_figure(scored, researcher):
-    text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
+    text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman&intervals=1"))
     row = next(part for part in text.split("<tr") if ">length</a>" in part)
     cells = row.split('<td class="num"')
     shown = [cell for cell in cells if "narrow-only" in cell]
     assert len(shown) == 1
     assert " to " in shown[0]
-    assert "<br>n 24<" in shown[0]
 
 
 def test_preview_states_the_number_of_items(scored, researcher):

@@ -1,0 +1,248 @@
+"""Tables of results on pages: sorting, columns and intervals by the address, without script."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import timezone
+
+from annotation.models import Item, Reference, ReferenceSet
+from scoring.models import ScoreSet
+from tests.cast import Cast
+from tests.pages import read_page
+from tests.scoring.views.test_pages import address
+
+pytestmark = pytest.mark.django_db
+#: Pages with a table of results, with the column of names.
+BOARDS = {
+    "systems": "system", "systems?by=length": "system", "evaluation": "evaluator", "evaluation/aspects": "evaluator",
+    "evaluation/matrix": "evaluator", "agreement": "aspect", "agreement-raters": "rater",
+    "agreement-calibration": "system",
+}  # fmt: skip
+
+
+@pytest.fixture
+def researcher(cast: Cast, client: Client) -> Client:
+    client.force_login(cast.researcher)
+    return client
+
+
+class Tables(HTMLParser):
+    """The tables of a page: headings and rows of texts."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.heads: dict[str, dict[str, str | None]] = {}
+        self.links: dict[str, str] = {}
+        self.rows: list[list[str]] = []
+        self.texts: list[str] = []
+        self._head = ""
+        self._cell = False
+        self._tags: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: Any) -> None:
+        given = dict(attrs)
+        self._tags.append(tag)
+        if "data-column" in given:
+            self._head = given["data-column"]
+            self.heads[self._head] = given
+        elif tag == "a" and self._head and given.get("id", "").startswith("sort-"):
+            self.links[self._head] = given["href"]
+        elif tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th") and self.rows:
+            self.rows[-1].append("")
+            self._cell = True
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("td", "th"):
+            self._cell, self._head = False, ""
+
+    def handle_data(self, data: str) -> None:
+        if self._tags and self._tags[-1] not in ("script", "style"):
+            self.texts.append(data)
+        if self._cell and self.rows and self.rows[-1]:
+            self.rows[-1][-1] += data.strip()
+
+
+def place(name: str) -> str:
+    name, _, tail = name.partition("?")
+    first, _, kind = name.partition("/")
+    url = reverse(f"scoring:{first}-board", args=["alpha", kind]) if kind else address(name)
+    return f"{url}?{tail}"
+
+
+def show(client: Client, name: str, **params: Any) -> Tables:
+    response = client.get(place(name) + _tail(params))
+    assert response.status_code == 200
+    return Tables(read_page(response))
+
+
+def _tail(params: dict[str, Any]) -> str:
+    pairs = [
+        (key, value) for key, values in params.items() for value in (values if isinstance(values, list) else [values])
+    ]
+    return "".join(f"&{key}={value}" for key, value in pairs)
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_every_heading_sorts_its_table_by_a_link(scored, researcher, name):
+    first = show(researcher, name)
+    assert set(first.links) >= {BOARDS[name]}
+    assert sum("aria-sort" in head for head in first.heads.values()) <= 2  # of two tables
+    for column, link in first.links.items():
+        order = "descending" if "sort=-" in link.replace("raters.", "") else "ascending"
+        found = Tables(read_page(researcher.get(place(name).partition("?")[0] + link)))
+        if column in found.heads and "raters." not in link and "pairs." not in link:
+            assert found.heads[column].get("aria-sort") == order
+            # The same rows in another order.
+            assert sorted(len(row) for row in found.rows) == sorted(len(row) for row in first.rows)
+
+
+def test_rows_follow_the_order_of_the_address(scored, researcher):
+    def names(**params: Any) -> list[str]:
+        rows = show(researcher, "systems", **params).rows
+        return [
+            next(cell for cell in row if cell.startswith("sys-"))
+            for row in rows
+            if any(c.startswith("sys-") for c in row)
+        ]
+
+    assert names(sort="system") == ["sys-a", "sys-b", "sys-c"]
+    assert names(sort="-system") == ["sys-c", "sys-b", "sys-a"]
+    assert names(sort="-value") == names() == names(sort="rank")
+    assert names(sort="value") == names()[::-1]
+    assert names(sort="nothing") == names()
+
+
+def test_columns_are_chosen_by_tick_boxes_without_script(scored, researcher):
+    text = read_page(researcher.get(address("systems") + "?aspect=quality"))
+    form = text[text.index('data-columns="columns"') :]
+    assert '<input type="hidden" name="aspect" value="quality">' in form
+    assert re.search(r'type="checkbox" name="columns" value="kind" checked', form)
+    assert not re.search(r'type="checkbox" name="columns" value="low" checked', form)
+    shown = show(researcher, "systems", columns=["system", "low"])
+    assert list(shown.heads) == ["system", "low"]
+    assert {len(row) for row in shown.rows if row} == {2}
+    # Links of headings and the form above keep the choice.
+    assert shown.links["low"].count("columns=") == 2
+    assert 'type="hidden" form="query" name="columns" value="low"' in read_page(
+        researcher.get(place("systems") + _tail({"columns": ["system", "low"]}))
+    )
+
+
+@pytest.mark.parametrize("name", ["systems", "evaluation", "evaluation/aspects", "evaluation/matrix", "agreement"])
+def test_intervals_are_shown_on_demand(scored, researcher, name):
+    text = read_page(researcher.get(place(name)))
+    assert 'data-intervals="off"' in text
+    with_them = read_page(researcher.get(place(name) + "&intervals=1"))
+    assert 'data-intervals="on"' in with_them
+    assert len(with_them) > len(text)
+    low = re.compile(r"[−0-9.]+ to [−0-9.]+")
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    assert not low.search(body)
+    assert 'data-column="low"' in with_them or low.search(with_them[with_them.index("<tbody>") :])
+
+
+def test_exports_do_not_depend_on_the_page(scored, researcher):
+    for ending in ("csv", "json", "tex"):
+        file = reverse("scoring:systems-file", args=["alpha", ending])
+        plain = researcher.get(file).content
+        assert researcher.get(file + "?sort=-system&columns=system&intervals=1").content == plain
+
+
+def test_a_symmetric_table_is_shown_once(scored, researcher):
+    body = [row for row in show(researcher, "evaluation/matrix").rows if row]
+    n = len(body)
+    assert n >= 3
+    for number, row in enumerate(body):
+        assert [bool(cell) for cell in row[1:]] == [place < number for place in range(n)]
+    # In another order a triangle would hide pairs.
+    other = [row for row in show(researcher, "evaluation/matrix", sort="-evaluator").rows if row]
+    assert all(sum(not cell for cell in row) == 1 for row in other)
+
+
+def test_n_is_stated_once(scored, researcher):
+    text = read_page(researcher.get(address("evaluation")))
+    assert re.search(r'data-same="n">n 24<', text)
+    assert 'data-column="n"' not in text
+    # Where rows differ, each has its own.
+    found = ScoreSet.objects.get(evaluator__slug="token-f1")
+    found.scores.filter(pk__in=found.scores.values("pk")[:2]).delete()
+    found.data_hash = "none"  # so that no cache file of columns is written for it
+    found.scored_at = timezone.now()
+    found.save()
+    text = read_page(researcher.get(address("evaluation")))
+    assert 'data-column="n"' in text
+
+
+@pytest.mark.parametrize("name", BOARDS)
+def test_numbers_have_true_minus_signs(scored, researcher, name):
+    found = show(researcher, name, intervals=1)
+    wrong = [text for text in found.texts if re.search(r"(?<![\w.:,/@|-])-\d", text) and "|" not in text]
+    assert wrong == []
+
+
+def test_some_number_is_negative(scored, researcher):
+    """So the test above can fail."""
+    assert any("−0." in text for text in show(researcher, "evaluation", intervals=1).texts)
+
+
+def test_tab_of_evaluators_opens_one_with_scores(scored, researcher):
+    def opened() -> str | None:
+        found = re.search(r'\?by=([^"]*)"', read_page(researcher.get(address("systems"))))
+        return found and found[1]
+
+    assert opened() == "token-f1"  # not a trivial baseline
+    ScoreSet.objects.filter(evaluator__slug="token-f1").update(scored_at=None)
+    assert opened() == "length"
+    ScoreSet.objects.all().delete()
+    assert opened() == "length"  # the first of all, which the page then explains
+
+
+def test_tab_by_reference_set_keeps_tabs_and_navigation(scored, researcher):
+    def tabs(url: str) -> list[str]:
+        text = read_page(researcher.get(url))
+        return re.findall(
+            r'href="([^"]*/(?:evaluation|references)/[^"]*)"',
+            text[text.index('class="tabs"') : text.index("inline-form")],
+        )
+
+    assert tabs(address("enhanced")) == tabs(address("evaluation"))
+    text = read_page(researcher.get(address("enhanced")))
+    assert re.search(rf'href="{address("evaluation")}"[^>]* aria-current="\w+"', text[: text.index("<h1")])
+
+
+def test_comparison_shows_parts_of_the_differences(scored, researcher):
+    first = ReferenceSet.objects.create(project=scored.project, name="s2")
+    second = ReferenceSet.objects.create(project=scored.project, name="s10")
+    a, b, c, d = Item.objects.filter(project=scored.project).order_by("order_key")[:4]
+    kept = {
+        first: {a: ["same", "old"], b: ["same"], c: ["gone"]},
+        second: {a: ["new", "same"], b: ["same"], d: ["more"]},
+    }
+    for of, texts in kept.items():
+        for item, lines in texts.items():
+            for position, text in enumerate(lines):
+                Reference.objects.create(set=of, item=item, position=position, text=text)
+    url = address("reference-sets-compare") + "?first=s2&second=s10"
+    text = read_page(researcher.get(url))
+    assert re.findall(r'data-count="(\d+)"', text) == ["1", "1", "1"]
+    assert re.findall(r'data-item="([^"]+)"', text) == [a.key]
+    # Additions come first; what is unchanged is folded.
+    part = text[text.index(f'data-item="{a.key}"') :]
+    assert part.index('class="added"') < part.index(">new<") < part.index('class="removed"') < part.index(">old<")
+    assert part.index("<details>") < part.index(">same<")
+    for name, item, kind in (("second", d, "added"), ("first", c, "removed")):
+        text = read_page(researcher.get(f"{url}&part={name}"))
+        assert re.findall(r'data-item="([^"]+)"', text) == [item.key]
+        assert f'class="{kind}"' in text
+    assert f"{address('enhanced')}?set=s2&amp;set=s10&amp;first=s2" in text
+    same = read_page(researcher.get(address("reference-sets-compare") + "?first=s2&second=s2"))
+    assert 'data-empty="differences"' in same
