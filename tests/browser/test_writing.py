@@ -269,7 +269,6 @@ def test_flag_by_keyboard_keeps_the_typed_text(cast: Cast, page_for: Open, open_
     page.keyboard.type(typed)
     page.keyboard.press("Escape")
     page.keyboard.press("f")
-    page.wait_for_selector("input[name=reason]")
     page.wait_for_function("() => document.activeElement.matches('input[type=radio]')")
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
