@@ -141,6 +141,7 @@ function say(text, level) {
   flash.dataset.from = "network";
   place.append(flash);
 }
+window.evalapp.flash = say;
 document.addEventListener("htmx:sendError", () => say(gettext("The server cannot be reached. The page continues when the connection returns."), "warning"));
 document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;

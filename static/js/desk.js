@@ -240,6 +240,8 @@
           }
           clear(form);
           dialog.close();
+          const link = [...stage.querySelectorAll("a[data-opens]")].find((each) => each.href === form.action);
+          if (link) link.dataset.done = "";
           next();
         });
       }

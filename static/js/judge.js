@@ -7,7 +7,7 @@
   if (!page) return;
   const stage = document.getElementById("stage");
   const conflictBox = document.getElementById("conflict");
-  const { answerOf, keyOf, onKeydown, uuid, gettext } = window.evalapp;
+  const { answerOf, flash, keyOf, onKeydown, uuid, gettext } = window.evalapp;
   const desk = window.evalapp.desk(page, "answer");
   const { say, saySaved, saySending, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
@@ -344,7 +344,7 @@
       await showNext();
       say(gettext("Skipped"));
     },
-    flag() { say(gettext("Flag sent")); },
+    flag() { flash(gettext("Thank you. The researcher will see your report."), "success"); },
   });
 
   function count(step) {

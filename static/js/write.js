@@ -6,7 +6,7 @@
   const page = document.getElementById("writing");
   if (!page) return;
   const stage = document.getElementById("stage");
-  const { answerOf, keyOf, onKeydown, uuid, gettext, ngettext, interpolate } = window.evalapp;
+  const { answerOf, flash, keyOf, onKeydown, uuid, gettext, ngettext, interpolate } = window.evalapp;
   const desk = window.evalapp.desk(page, "text");
   const { say, saySaved, saySending, warn, draft } = desk;
   const REST = 300; // milliseconds without a key press before requesting the score
@@ -532,7 +532,7 @@
       draft.stop();
       leave(gettext("Skipped. You will not see that item again."));
     },
-    flag() { say(gettext("Flag sent")); },
+    flag() { flash(gettext("Thank you. The researcher will see your report."), "success"); },
   });
 
   stage.addEventListener("click", (event) => {

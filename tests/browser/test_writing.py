@@ -32,7 +32,7 @@ PAIRS = (
 #: Selectors of messages.
 RAISED = "#outcome.good:has-text('0.250'):has-text('0.375')"
 WITH_TEXT = "#score:has-text('0.375'):has-text('+0.125')"
-FLAGGED = "#saved:text-is('Flag sent')"
+FLAGGED = "#messages [data-level=success]"
 NOTHING_LEFT = "#stage [data-why=empty]"
 SCORE_PATTERN = re.compile(r"\d\.\d{3}|score|reliab", re.IGNORECASE)
 
@@ -224,6 +224,7 @@ def test_one_undo_button_and_no_stale_message(cast: Cast, page_for: Open, open_w
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
     page.wait_for_selector(FLAGGED)
+    assert page.locator("[data-opens=flag][data-done]").count() == 1
     page.fill("#text", "Text one.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=Text one.")
