@@ -110,6 +110,8 @@ SHOTS = (
     Shot("snapshot-evaluators", P + "snapshots/evaluators-before/"),
     Shot("snapshot-agreement", P + "snapshots/agreement-before/"),
     Shot("snapshots-compare", P + "snapshots/compare/?first=before"),
+    Shot("reports", P + "reports/", who="olga"),
+    Shot("report-new", P + "reports/new/", who="olga"),
     Shot("exports", P + "exports/"),
     Shot("people", P + "people/"),
     Shot("invite", P + "people/invite/", who="olga"),

@@ -1,12 +1,15 @@
-"""Downloads of artefacts: single files, or all files as an uncompressed tar created while it is sent."""
+"""Downloads of artefacts (single files, or all as an uncompressed tar created while it is sent) and of reports."""
 
 import tarfile
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from django.http import FileResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 
-from .models import Evaluator
+from scoring.boards.render.report import build_document
+
+from .models import Evaluator, SharedReport
 from .selectors.training import File, find_file, list_files
 
 CHUNK = 1 << 18
@@ -53,3 +56,19 @@ def _tar(files: list[tuple[File, Path]], heads: list[bytes]) -> Iterator[bytes]:
                 yield chunk
         yield b"\0" * (_padded(file.bytes) - file.bytes + left)
     yield b"\0" * (2 * BLOCK)
+
+
+def send_report(row: SharedReport, name: str) -> HttpResponse:
+    """Return the PDF of a report."""
+    response = HttpResponse(_write_report(row.digest), content_type="application/pdf")
+    response.headers["Content-Disposition"] = f'inline; filename="{name}-{row.created_at:%Y-%m-%d}.pdf"'
+    return response
+
+
+@lru_cache(maxsize=16)
+def _write_report(digest: str) -> bytes:
+    """Write the PDF of a report, which never changes, in about a second."""
+    from scoring.boards.render.pdf import write_pdf
+
+    row = SharedReport.objects.get(digest=digest)
+    return write_pdf(build_document(row.content), row.created_at)

@@ -14,6 +14,7 @@ from .views import (
     references,
     robustness,
     scores,
+    shared_reports,
     snapshots,
     steps,
     trained,
@@ -89,6 +90,11 @@ PROJECT = [
     path("evaluation/<further:kind>/table.<table_ending:ending>", boards.board_file, name="evaluation-board-file"),
     path("evaluation/<slug:evaluator>/scatter.svg", plots.scatter_svg, name="scatter-svg"),
     path("evaluation/<slug:evaluator>/scatter.pdf", plots.scatter_svg, {"ending": "pdf"}, name="scatter-pdf"),
+    path("reports/", shared_reports.report_list, name="report-list"),
+    path("reports/new/", shared_reports.create, name="report-create"),
+    path("reports/<int:pk>/", shared_reports.report, name="report"),
+    path("reports/<int:pk>/report.pdf", shared_reports.report_pdf, name="report-pdf"),
+    path("reports/<int:pk>/revoke/", shared_reports.revoke, name="report-revoke"),
     path("snapshots/", snapshots.snapshot_list, name="snapshots"),
     path("snapshots/compare/", snapshots.compare, name="snapshots-compare"),
     path("snapshots/<slug:name>/", snapshots.snapshot, name="snapshot"),
@@ -129,5 +135,7 @@ PROJECT = [
 ]
 urlpatterns = [
     path("my/writing/<slug:public>/score/", live.score, name="live-score"),
+    path("reports/<str:secret>/", shared_reports.shared, name="shared-report"),
+    path("reports/<str:secret>/report.pdf", shared_reports.shared_pdf, name="shared-report-pdf"),
     path("projects/<slug:slug>/", include(PROJECT)),
 ]

@@ -32,6 +32,7 @@ from evalapp.client.evaluators import Evaluator, OnlineScores, Pair, Record
 from evalapp.client.exports import Export
 from evalapp.client.leaderboards import Leaderboard
 from evalapp.client.projects import Project
+from evalapp.client.reports import Report
 from evalapp.client.rows import Rows
 from evalapp.client.runs import Progress, Run
 from evalapp.client.session import Retry
@@ -62,6 +63,7 @@ __all__ = [
     "Progress",
     "Project",
     "Record",
+    "Report",
     "Retry",
     "Rows",
     "Run",

@@ -15,6 +15,7 @@ from evalapp.client.campaigns import Campaign
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
 from evalapp.client.leaderboards import Leaderboard
+from evalapp.client.reports import Report
 from evalapp.client.resources import Resource
 from evalapp.client.rows import (
     Comparison,
@@ -360,6 +361,23 @@ class Project:
         pandas."""
         need_pandas("to_pandas()")
         return self.export(progress=progress).to_pandas(progress=progress)
+
+    def create_report(
+        self, *, aspect: str = "", days: int = 30, raters: bool = False, texts: bool = False, label: str = ""
+    ) -> Report:
+        """Create a one-page report of the project as of now, with a `link` for people who do not sign in. The link
+        works for `days`. `raters` adds raters under pseudonyms, `texts` some outputs. Only owners may create one.
+
+            print(project.create_report(days=14, label="reviewers").link)
+
+        Raises `Conflict` while a table is being computed.
+        """
+        body = {"aspect": aspect, "days": days, "raters": raters, "texts": texts, "label": label}
+        return Report.from_wire(self._session, self._session.post(f"{self._path}reports/", body))
+
+    def reports(self) -> Rows[Report]:
+        """Return the reports, newest first; their links are not shown again."""
+        return self._list_resources(Report)
 
     def campaigns(self) -> Rows[Campaign]:
         """Return the campaigns, newest first."""

@@ -64,6 +64,7 @@ GROUPS: tuple[tuple[Any, tuple[Place, ...]], ...] = (
             Place(_("Agreement"), "scoring:agreement"),
             Place(_("Checkpoints"), "scoring:steps"),
             Place(_("Snapshots"), "scoring:snapshots"),
+            Place(_("Reports"), "scoring:report-list"),
         ),
     ),
     (_("Export"), (Place(_("Exports"), "annotation:export-list"),)),

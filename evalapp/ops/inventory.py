@@ -23,6 +23,7 @@ _NEED = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]*")
 #: Licence as packages write it -> SPDX identifier.
 SPDX = {
     "apache 2.0 license": "Apache-2.0",
+    "apache license 2.0": "Apache-2.0",
     "apache software license": "Apache-2.0",
     "3-clause bsd license": "BSD-3-Clause",
     "bsd 3-clause": "BSD-3-Clause",
@@ -39,7 +40,8 @@ SPDX = {
 #: come with torch for GPUs, from NVIDIA's own packages; other installations do not need them.
 COMPATIBLE = {
     "0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "CNRI-Python", "ISC",
-    "LGPL-3.0-or-later", "LicenseRef-NVIDIA-Proprietary", "MIT", "MIT-0", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib",
+    "LGPL-3.0-only", "LGPL-3.0-or-later", "LicenseRef-NVIDIA-Proprietary", "MIT", "MIT-0", "MIT-CMU", "MPL-2.0",
+    "OFL-1.1", "PSF-2.0", "Unlicense", "Zlib",
 }  # fmt: skip
 EXCEPTIONS = {"LLVM-exception"}
 

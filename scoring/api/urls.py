@@ -4,7 +4,7 @@ from django.urls import include, path, register_converter
 
 from scoring.boards.registry import BoardKind, list_boards
 
-from . import agreement, boards, online, references, snapshots, trained, views
+from . import agreement, boards, online, references, shared_reports, snapshots, trained, views
 
 register_converter(BoardKind, "board")
 #: Addresses below a project.
@@ -23,6 +23,7 @@ PROJECT = [
         name="api-reference-set-comparison",
     ),
     path("reference-sets/<str:name>/traces/", references.TraceList.as_view(), name="api-reference-set-traces"),
+    path("reports/", shared_reports.ReportList.as_view(), name="api-report-list"),
     path("snapshots/", snapshots.SnapshotList.as_view(), name="api-snapshot-list"),
     path("snapshots/<slug:name>/", snapshots.SnapshotShow.as_view(), name="api-snapshot"),
     path(
@@ -48,5 +49,7 @@ urlpatterns = [
     path("evaluators/<slug:name>/score/", online.OnlineScore.as_view(), name="api-online-score"),
     path("evaluators/<slug:name>/compare/", online.OnlineComparison.as_view(), name="api-online-compare"),
     path("evaluators/<slug:name>/reliability/", online.OnlineReliability.as_view(), name="api-online-reliability"),
+    path("reports/<int:pk>/", shared_reports.ReportShow.as_view(), name="api-report"),
+    path("reports/<int:pk>/report.pdf", shared_reports.ReportFile.as_view(), name="api-report-pdf"),
     path("projects/<slug:slug>/", include(PROJECT)),
 ]

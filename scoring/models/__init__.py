@@ -1,11 +1,12 @@
-"""Evaluators, scores, training curves, leaderboards with snapshots, and traces of reference selections."""
+"""Evaluators, scores, training curves, leaderboards, snapshots, reports, and traces of reference selections."""
 
 from .leaderboards import Leaderboard, Snapshot
 from .reference_selection import SELECTED, SELECTED_KINDS, SelectionTrace
 from .scores import UNKNOWN, Evaluator, Score, ScoreSet
+from .shared_reports import SharedReport
 from .training import CurvePoint
 
 __all__ = [
     "SELECTED", "SELECTED_KINDS", "UNKNOWN", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet",
-    "SelectionTrace", "Snapshot",
+    "SelectionTrace", "SharedReport", "Snapshot",
 ]  # fmt: skip

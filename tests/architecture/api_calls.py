@@ -142,6 +142,7 @@ CALLS: dict[str, Call] = {
     "rater_filters_create": Call({"name": "hasty", "raters": ["r0"], "reason": "Two seconds a text."}),
     "leaderboards_pairs": Call(before=_compared),
     "leaderboards_slices": Call(before=_domains),
+    "reports_create": Call({"days": 14, "label": "Reviewers"}),
     "snapshots_create": Call({"board": "systems", "name": "submitted"}),
     "exports_create": Call({"format": "csv", "raters": "pseudonyms"}),
 }  # fmt: skip

@@ -22,6 +22,7 @@ from evalapp.common.runner import execute_run
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import ScoreSet
 from scoring.services.scores import apply_evaluator
+from scoring.services.shared_reports import create_report
 from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast, join, make_cast, person
 from tests.factories import make_items, make_outputs, make_ratings
@@ -90,6 +91,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     )  # fmt: skip
     trained = make_trained(project, f"trained-{project.slug}")
     snapshot = take_snapshot(project=project, user=owner, query=SystemsQuery(), slug=f"kept-{project.slug}")
+    report, report_secret = create_report(project=project, user=owner)
     left_out = create_filter(
         project=project, user=owner, name=f"hasty-{project.slug}", raters=["r1"], reason="2 s each"
     )
@@ -123,6 +125,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "score set": ScoreSet.objects.get(project=project, evaluator__slug="length").pk,
             "trained": trained.slug,
             "snapshot": snapshot.slug,
+            "report": report.pk,
+            "report secret": report_secret,
             "filter": left_out.name,
             "check": check.pk,
             "corpus": corpus.name,

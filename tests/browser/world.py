@@ -50,6 +50,7 @@ from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.reference_selection import NewSet, store_reference_sets
 from scoring.services.scores import apply_evaluator
+from scoring.services.shared_reports import create_report
 from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
@@ -76,7 +77,8 @@ ROUTES_WITHOUT_PAGE = {
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
     "scoring:systems-pdf", "scoring:evaluation-pdf", "scoring:scatter-pdf", "scoring:steps-svg", "scoring:steps-pdf",
     "scoring:evaluation-board-svg", "scoring:evaluation-board-pdf", "scoring:evaluation-board-file",
-    "scoring:combine-again", "scoring:snapshot-file",
+    "scoring:combine-again", "scoring:snapshot-file", "scoring:report-pdf", "scoring:report-revoke",
+    "scoring:shared-report-pdf",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "scoring:reliability-curves-pdf", "scoring:distribution-pdf", "scoring:agreement-svg", "scoring:agreement-pdf",
@@ -364,6 +366,14 @@ def _add_scoring(world: World) -> None:
     for name in ("snapshots", "snapshots-compare"):
         world.add(cast.researcher, f"scoring:{name}", slug)
     world.add(cast.researcher, "scoring:snapshot-delete", slug, row.slug)
+    report, secret = create_report(
+        project=cast.project, user=cast.owner, aspect="quality", raters=True, texts=True, label="Reviewers"
+    )
+    world.add(cast.owner, "scoring:report-list", slug)
+    world.add(cast.owner, "scoring:report-create", slug)
+    world.add(cast.viewer, "scoring:report", slug, report.pk)
+    world.add(None, "scoring:shared-report", secret)
+    world.add(None, "scoring:shared-report", "not-a-secret")
     world.add(cast.researcher, "scoring:item-scores", slug, Item.objects.filter(project=cast.project).first().pk)
 
 

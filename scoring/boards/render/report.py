@@ -1,0 +1,389 @@
+"""The report of a project as plain values: sections with facts, tables and notes, in which every figure is a text.
+
+The page and the PDF render the same document, so that both show the same figures.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from evalapp.side_figures import failure_sentence
+from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
+from scoring.boards.agreement.columns import format_cells, list_used_columns
+from scoring.boards.base import order_evaluators
+from scoring.boards.choices import COMPARED, FIGURES, JUDGED, LEVELS, METHODS, MODELS, PEOPLE
+from scoring.boards.render.figures import letters_caption
+from scoring.boards.render.page import place_rows, span_around_zero, span_shares, span_values
+
+KINDS = {
+    "machine": gettext_noop("machine"),
+    "human": gettext_noop("human"),
+    "reference": gettext_noop("reference"),
+    "control": gettext_noop("control"),
+}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+Estimate = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table. `drawn` has the places of a dot and its interval on an axis 200 wide, `zero` that of 0."""
+
+    cells: tuple[str, ...]
+    drawn: Mapping[str, float | None] | None = None
+    zero: float | None = None
+    is_grey: bool = False
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. The first cell names the row, those in `texts` are texts too, all others are figures; a picture of the
+    interval follows the cell `axis_after`, for values between `ends`."""
+
+    heads: tuple[str, ...]
+    rows: tuple[Line, ...]
+    texts: frozenset[int] = frozenset({0})
+    axis_after: int | None = None
+    ends: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True)
+class Example:
+    """An item with texts of systems."""
+
+    context: tuple[str, ...]
+    outputs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """`key` is the anchor on the page; `simulated` says that judgements are simulated."""
+
+    key: str
+    title: str
+    lead: str = ""
+    simulated: str = ""
+    facts: tuple[tuple[str, str], ...] = ()
+    grid: Grid | None = None
+    examples: tuple[Example, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    title: str
+    subtitle: str
+    made: str
+    sections: tuple[Section, ...] = field(default=())
+
+
+def build_document(content: Mapping[str, Any]) -> Document:
+    """Return the document of a stored report."""
+    about = content["project"]
+    parts = [about["task"].capitalize(), about["lang"], about["licence"]]
+    sections = [
+        _write_systems(content),
+        _write_metrics(content),
+        _write_agreement(content),
+        _write_data(content),
+        *([_write_raters(content["raters"])] if content.get("raters") else []),
+        *([_write_examples(content["examples"])] if content.get("examples") else []),
+        _write_signatures(content),
+    ]
+    made = _("As of %(date)s, evalapp %(version)s.") % {"date": content["date"], "version": content["version"]}
+    return Document(about["name"], " · ".join(part for part in parts if part), made, tuple(sections))
+
+
+def show_figure(value: float | None, digits: int = 3) -> str:
+    """Format a number as pages do; undefined is a dash."""
+    return "-" if value is None else f"{value:.{digits}f}".replace("-", "−")
+
+
+def _show_interval(estimate: Estimate, digits: int) -> str:
+    if estimate.get("low") is None or estimate.get("high") is None:
+        return "-"
+    ends = {"low": show_figure(estimate["low"], digits), "high": show_figure(estimate["high"], digits)}
+    return _("%(low)s to %(high)s") % ends
+
+
+def _show_share(part: float, whole: float) -> str:
+    """Return how many judgements are simulated; empty if none is."""
+    if not part:
+        return ""
+    if not whole or part >= whole:
+        return _("all judgements are simulated") if whole else _("with simulated judgements")
+    percent = 100 * part / whole
+    shown = f"{percent:.0f}" if percent >= 1 else "<1"
+    return _("%(percent)s %% of the judgements are simulated") % {"percent": shown}
+
+
+def _list_notes(table: Mapping[str, Any]) -> list[str]:
+    """Return the remarks that pages show above or below a table."""
+    notes = [table["note"], *table.get("counted", []), failure_sentence(table.get("failed", ()))]
+    if excluded := table.get("n_excluded"):
+        text = _("%(n)s rated outputs are left out: an evaluator in this table was trained on their groups.")
+        notes.append(text % {"n": f"{excluded:,}"})
+    named: dict[str, list[str]] = {}
+    for row in table.get("stale", []):
+        named.setdefault(row["reason"], []).append(row["evaluator"])
+    for reason, names in sorted(named.items()):
+        listed = ", ".join(dict.fromkeys(names))
+        notes.append(_("Scores out of date: %(names)s: %(reason)s.") % {"names": listed, "reason": reason})
+    return [note for note in notes if note]
+
+
+def _is_missing(part: Mapping[str, Any] | None) -> bool:
+    return not part or not part.get("table") or not part["table"]["rows"]
+
+
+def _missing_reason(part: Mapping[str, Any] | None) -> str:
+    """Return why a table is missing, as the service or the table itself says."""
+    part = part or {}
+    return str(part.get("reason") or (part.get("table") or {}).get("note") or _("There are no results yet."))
+
+
+# ---- systems --------------------------------------------------------------------------------------------------------
+
+
+def assign_letters(labels: Sequence[str], groups: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Return the letters of each row: rows that share one are not significantly different. `groups` are runs of
+    adjacent rows; a row in none has a letter of its own."""
+    places = {label: number for number, label in enumerate(labels)}
+    runs = [[label for label in group if label in places] for group in groups]
+    inside = {label for run in runs for label in run}
+    runs += [[label] for label in labels if label not in inside]
+    letters: dict[str, str] = dict.fromkeys(labels, "")
+    for number, run in enumerate(sorted((run for run in runs if run), key=lambda run: places[run[0]])):
+        letter = LETTERS[number % len(LETTERS)] + str(number // len(LETTERS) or "")
+        for label in run:
+            letters[label] += letter
+    return letters
+
+
+def _write_systems(content: Mapping[str, Any]) -> Section:
+    part, title = content["tables"].get("systems"), _("Systems")
+    if _is_missing(part):
+        return Section("systems", title, notes=(_missing_reason(part),))
+    table = part["table"]
+    digits = 0 if table["method"] in MODELS else 3
+    span = span_values(table["rows"], table["scale"])
+    ranked = [row for row in table["rows"] if row["value"] is not None]
+    letters = assign_letters([row["label"] for row in ranked], table.get("groups", []))
+    lines = [
+        Line(
+            (
+                row["label"],
+                row["place"],
+                show_figure(row["value"], digits),
+                _show_interval(row, digits),
+                letters.get(row["label"], ""),
+                f"{row['n_ratings'] or 0:,}",
+                _(KINDS.get(row["kind"], row["kind"])),
+            ),
+            row["drawn"],
+            is_grey=row["kind"] != "machine",
+        )
+        for row in place_rows(table["rows"], span)
+    ]
+    heads = (
+        _("System"), _("Rank"), _(METHODS.get(table["method"], table["method"])), "95 %", _("Letters"),
+        _("Judgements"), _("Kind"),
+    )  # fmt: skip
+    lead = _("Human judgements of %(aspect)s, best first.") % {"aspect": table["aspect"]}
+    total = sum(row["n_ratings"] or 0 for row in table["rows"])
+    share = sum((row["simulated"] or 0) * (row["n_ratings"] or 0) for row in table["rows"])
+    notes = [_("Systems that share a letter are not significantly different."), *_list_notes(table)]
+    return Section(
+        "systems", title, lead, _show_share(share or table["n_simulated"] or 0, total),
+        grid=Grid(heads, tuple(lines), frozenset({0, 4, 6}), 0, _show_ends(span, digits)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _show_ends(span: tuple[float, float], digits: int) -> tuple[str, str]:
+    wide = 0 if digits == 0 else 2
+    return show_figure(span[0], wide), show_figure(span[1], wide)
+
+
+# ---- metrics --------------------------------------------------------------------------------------------------------
+
+
+def _write_metrics(content: Mapping[str, Any]) -> Section:
+    part, title = content["tables"].get("evaluators"), _("Metrics vs. humans")
+    if _is_missing(part):
+        return Section("metrics", title, notes=(_missing_reason(part),))
+    table = part["table"]
+    name = table["coefficient"]
+    key = FIGURES.get(name, name)
+    scored = [row for row in table["rows"] if row["score_set"] is not None]
+    if not scored:
+        return Section("metrics", title, notes=(_("No metric has scored the outputs yet."),))
+    rows = sorted(scored, key=lambda row: order_evaluators(row, row[key]))
+    is_signed = key in ("pearson", "spearman", "kendall")
+    ceiling = table["ceiling"]
+    top = [{key: ceiling}] if ceiling["value"] is not None else []
+    span = span_around_zero([*rows, *top], key) if is_signed else span_shares([*rows, *top], key)
+    placed = place_rows(rows, span, key, signed=is_signed)
+    lines = [
+        Line(
+            (
+                row["name"] or row["evaluator"],
+                show_figure(row[key]["value"]),
+                _show_interval(row[key], 3),
+                row["letters"],
+                f"{row['n'] or 0:,}",
+                _("trivial baseline") if row["is_sentinel"] else "",
+            ),
+            row["drawn"],
+            row["zero"],
+            is_grey=row["is_sentinel"],
+        )
+        for row in placed
+    ]
+    if top:
+        (drawn,) = place_rows(top, span, key, signed=is_signed)
+        cells = (_("Noise ceiling"), show_figure(ceiling["value"]), _show_interval(ceiling, 3), "", "", _("human"))
+        lines.insert(0, Line(cells, drawn["drawn"], drawn["zero"], is_grey=True))
+    heads = (_("Metric"), _(COMPARED[name]), "95 %", _("Letters"), "n", _("Kind"))
+    people = table.get("people", "ratings")
+    lead = _("Correlation with human judgements of %(aspect)s. Level: %(level)s. Human scores: %(people)s.") % {
+        "aspect": table["aspect"],
+        "level": _(LEVELS.get(table["level"], table["level"])),
+        "people": _(PEOPLE.get(people, people)),
+    }
+    notes = [
+        _("A metric that does not beat the trivial baselines adds no evidence."),
+        *([_("The noise ceiling is the highest value that an error-free metric could reach.")] if top else []),
+        letters_caption(table).replace("≤", _("at most")),
+        *_list_notes(table),
+    ]
+    return Section(
+        "metrics", title, lead, _show_share(table["n_simulated"] or 0, table.get("n_ratings") or 0),
+        grid=Grid(heads, tuple(lines), frozenset({0, 3, 5}), 0, _show_ends(span, 3)), notes=tuple(notes),
+    )  # fmt: skip
+
+
+# ---- agreement and data ---------------------------------------------------------------------------------------------
+
+
+def _write_agreement(content: Mapping[str, Any]) -> Section:
+    part, title = content["tables"].get("agreement"), _("Agreement of the raters")
+    if _is_missing(part):
+        return Section("agreement", title, notes=(_missing_reason(part),))
+    table = part["table"]
+    rows = []
+    for row in table["rows"]:
+        by_name = {one["name"]: one for one in row["coefficients"]}
+        if not row["source"] and "alpha" in by_name:
+            rows.append({**row, "alpha": by_name["alpha"], "percent": by_name.get("percent")})
+    span = span_around_zero(rows, "alpha")
+    lines = [
+        Line(
+            (
+                row["aspect"],
+                _(JUDGED[row["judged"]]),
+                show_figure(row["alpha"]["value"]),
+                _show_interval(row["alpha"], 3),
+                show_figure((row["percent"] or {}).get("value")),
+                f"{row['n_raters']:,}",
+                f"{row['n_units']:,}",
+                f"{row['n_judgements']:,}",
+            ),
+            row["drawn"],
+            row["zero"],
+        )
+        for row in place_rows(rows, span, "alpha")
+    ]
+    heads = (
+        _("Aspect"), _("Judged"), _("Alpha"), "95 %", _("Equal answers"), _("Raters"), _("Units"),
+        _("Judgements"),
+    )  # fmt: skip
+    total = sum(row["n_judgements"] for row in rows)
+    return Section(
+        "agreement", title, _("Krippendorff’s alpha: 1 is perfect agreement, 0 agreement by chance."),
+        _show_share(table["n_simulated"] or 0, total),
+        grid=Grid(heads, tuple(lines), frozenset({0, 1}), 1, _show_ends(span, 3)), notes=tuple(_list_notes(table)),
+    )  # fmt: skip
+
+
+def _write_data(content: Mapping[str, Any]) -> Section:
+    counts, about = content["counts"], content["project"]
+    systems = ", ".join(f"{n:,} {_(KINDS.get(kind, kind))}" for kind, n in counts["systems"].items() if n)
+    judgements = counts["ratings"] + counts["comparisons"]
+    facts = [
+        (_("Items"), f"{counts['items']:,}"),
+        (_("Systems"), systems or "0"),
+        (_("Outputs"), f"{counts['outputs']:,}"),
+        (_("References"), f"{counts['references']:,}"),
+        (_("Ratings"), f"{counts['ratings']:,}"),
+        (_("Comparisons"), f"{counts['comparisons']:,}"),
+        (_("Raters"), f"{counts['raters']:,}"),
+        (_("Simulated judgements"), _show_count(counts["simulated"], judgements)),
+        (_("Language of the texts"), about["lang"]),
+        (_("Judged"), " ".join(_describe_origin(counts))),
+        (_("Licence"), about["licence"]),
+        (_("Source"), about["source"]),
+    ]
+    shown = tuple((label, text) for label, text in facts if text)
+    return Section("data", _("Data"), simulated=_show_share(counts["simulated"], judgements), facts=shown)
+
+
+def _show_count(part: int, whole: int) -> str:
+    return f"{part:,} ({100 * part / whole:.1f} %)" if part and whole else f"{part:,}"
+
+
+def _describe_origin(counts: Mapping[str, Any]) -> list[str]:
+    """Return sentences on where judgements were made and by whom, without names."""
+    sentences = []
+    if here := counts["judged_here"]:
+        text = _(
+            "%(n)s judgements in campaigns of this installation (%(campaigns)s), by %(people)s invited annotators."
+        )
+        values = {"n": f"{here:,}", "campaigns": f"{counts['campaigns']:,}", "people": f"{counts['annotators']:,}"}
+        sentences.append(text % values)
+    if elsewhere := counts["ratings"] + counts["comparisons"] - here:
+        sentences.append(_("%(n)s judgements were made elsewhere and uploaded.") % {"n": f"{elsewhere:,}"})
+    return sentences
+
+
+# ---- what the owner adds, and signatures ----------------------------------------------------------------------------
+
+
+def _write_raters(raters: Sequence[Mapping[str, Any]]) -> Section:
+    columns = list_used_columns(raters)
+    lines = tuple(
+        Line((row["rater"], f"{row['n']:,}", *(cell["text"] for cell in format_cells(row, raters)))) for row in raters
+    )
+    heads = (_("Rater"), _("Judged"), *(column.label for column in columns))
+    return Section("raters", _("Raters"), _("Under pseudonyms."), grid=Grid(heads, lines))
+
+
+def _write_examples(examples: Sequence[Mapping[str, Any]]) -> Section:
+    shown = tuple(
+        Example(tuple(one["context"]), tuple((out["system"], out["text"]) for out in one["outputs"]))
+        for one in examples
+    )
+    return Section("examples", _("Examples"), _("The first judged items."), examples=shown)
+
+
+def _write_signatures(content: Mapping[str, Any]) -> Section:
+    facts = []
+    names = {"systems": _("Systems"), "evaluators": _("Metrics vs. humans"), "agreement": _("Agreement of the raters")}
+    for kind, label in names.items():
+        part = content["tables"].get(kind)
+        if _is_missing(part):
+            continue
+        table = part["table"]
+        facts.append((label, table["signature"]))
+        if kind == "evaluators":
+            facts += [
+                (row["name"] or row["evaluator"], row["signature"])
+                for row in table["rows"]
+                if row["score_set"] is not None and row["signature"]
+            ]
+            facts += [(_("Test"), table["test"]["signature"])] if table["test"].get("signature") else []
+    lead = _(
+        "With an export of the project, anyone can compute these tables again: "
+        "python -m evalapp.stats.recompute FOLDER. Equal signatures mean equal settings."
+    )
+    return Section("signatures", _("Signatures"), lead, facts=tuple(facts))
