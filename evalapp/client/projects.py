@@ -365,8 +365,9 @@ class Project:
     def create_report(
         self, *, aspect: str = "", days: int = 30, raters: bool = False, texts: bool = False, label: str = ""
     ) -> Report:
-        """Create a one-page report of the project as of now, with a `link` for people who do not sign in. The link
-        works for `days`. `raters` adds raters under pseudonyms, `texts` some outputs. Only owners may create one.
+        """Create a one-page report of the project as of now, with a `link` for people who do not sign in. It compares
+        systems and metrics on an `aspect` (default: the first judged one), and the link works for `days`. `raters` adds
+        raters under pseudonyms, `texts` some outputs; `label` is a note for owners, who alone may create reports.
 
             print(project.create_report(days=14, label="reviewers").link)
 

@@ -320,6 +320,7 @@ SPECTACULAR_SETTINGS = {
         "CorpusPartKindEnum": "retrieval.models.CorpusPart.Kind",
         "CorpusPartStateEnum": "retrieval.models.CorpusPart.State",
         "EvaluatorStateEnum": "scoring.models.Evaluator.State",
+        "ReportStateEnum": "scoring.models.SharedReport.State",
     },
 }
 

@@ -9,7 +9,6 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from annotation.exporters.facts import count_persons
 from annotation.models import (
     Campaign,
     CampaignMember,
@@ -61,6 +60,8 @@ def find_shared(secret: str) -> SharedReport:
 
 def count_data(project: Project) -> dict[str, Any]:
     """Return the counts of a report. It reads every judgement, which takes seconds for millions."""
+    from annotation.exporters.facts import count_persons  # imports numpy
+
     simulated, here = Count("pk", filter=Q(simulated=True)), Count("pk", filter=Q(judgement__isnull=False))
     judged = {
         model: model.objects.filter(project=project).order_by().aggregate(n=Count("pk"), simulated=simulated, here=here)

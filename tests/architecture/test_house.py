@@ -37,7 +37,7 @@ PURE = (
 #: Modules of pure packages that read rows.
 WITH_ROWS = ("scoring.boards.data.project", "scoring.boards.data.project_judgements")
 #: Independent pages: the one shown when the database cannot be read, and the one a library renders.
-ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html"}
+ALONE = {"errors/server.html", "drf_spectacular/swagger_ui.html", "scoring/reports/shared.html"}
 #: Models without a `visible_to`: reached through their parent row, or internal.
 INTERNAL = {
     "accounts.User": "people are shown through their memberships",

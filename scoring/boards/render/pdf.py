@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalapp.translation import gettext as _
 from scoring.boards.render.fonts import choose_fonts, spell_out
+from scoring.boards.render.page import Scale
 from scoring.boards.render.report import Document, Example, Grid, Line, Section
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class _Writer:
         ]
         needed = [min(wide, TEXTS) if k and k in grid.texts else wide for k, wide in enumerate(needed)]
         room = self.pdf.epw - sum(needed[1:]) - GAP
-        if grid.axis_after is None:
+        if grid.scale is None:
             return [min(needed[0], max(room, NAMES)), *needed[1:]]
         self.axis = max(LEAST_AXIS, min(AXIS, room - needed[0]))
         return [max(NAMES, min(needed[0], room - self.axis)), *needed[1:]]
@@ -147,20 +148,20 @@ class _Writer:
         height = self._height(grid.heads, widths)
         self._keep(height * 3)
         self._cells(grid, grid.heads, widths, height, GREY)
-        if grid.axis_after is not None:
+        if grid.scale is not None:
             top, left = self.pdf.get_y() - height, self._find_axis(grid, widths)
-            self.pdf.set_xy(left, top)
-            self.pdf.cell(self.axis / 2, 3.8, grid.ends[0], align="L")
-            self.pdf.set_xy(left + self.axis / 2, top)
-            self.pdf.cell(self.axis / 2, 3.8, grid.ends[1], align="R")
+            for tick in grid.scale.ticks:
+                text = tick["text"]
+                self.pdf.set_xy(left + tick["x"] * self.axis / 100 - self.pdf.get_string_width(text) / 2, top + 0.4)
+                self.pdf.cell(0, 3.8, text)
             self.pdf.set_xy(MARGIN, top + height)
         self._rule()
 
     def _row(self, grid: Grid, line: Line, widths: Sequence[float], height: float) -> None:
         colour = GREY if line.is_grey else INK
         self._cells(grid, line.cells, widths, height, colour)
-        if grid.axis_after is not None and line.drawn is not None:
-            self._interval(line, self._find_axis(grid, widths), self.pdf.get_y() - height + 2.1, colour)
+        if grid.scale is not None and line.drawn is not None:
+            self._interval(line, grid.scale, self._find_axis(grid, widths), self.pdf.get_y() - height + 2.3, colour)
         self._rule()
 
     def _cells(
@@ -173,24 +174,22 @@ class _Writer:
             self.pdf.set_xy(x, top + 0.4)
             text = spell_out(cell, self.missing)
             self.pdf.multi_cell(wide, 3.8, text, align="L" if k in grid.texts else "R")
-            x += wide + (self.axis + GAP if k == grid.axis_after else 0)
+            x += wide + (self.axis + GAP if grid.scale is not None and k == grid.axis_after else 0)
         self.pdf.set_xy(MARGIN, top + height)
 
     def _find_axis(self, grid: Grid, widths: Sequence[float]) -> float:
-        return MARGIN + sum(widths[: (grid.axis_after or 0) + 1]) + GAP
+        return MARGIN + sum(widths[: grid.axis_after + 1]) + GAP
 
-    def _interval(self, line: Line, left: float, y: float, colour: Sequence[int]) -> None:
-        drawn, scale = line.drawn or {}, self.axis / 200
-        if line.zero is not None:
+    def _interval(self, line: Line, axis: Scale, left: float, y: float, colour: Sequence[int]) -> None:
+        drawn, scale = line.drawn or {}, self.axis / 100
+        if axis.line is not None:
             self.pdf.set_line_width(0.15)
-            self.pdf.line(left + line.zero * scale, y - 2.2, left + line.zero * scale, y + 2.2)
+            self.pdf.line(left + axis.line * scale, y - 2.3, left + axis.line * scale, y + 2.3)
         self.pdf.set_draw_color(*colour)
         low, high, at = drawn.get("x_low"), drawn.get("x_high"), drawn.get("x")
         if low is not None and high is not None:
             self.pdf.set_line_width(0.35)
             self.pdf.line(left + low * scale, y, left + high * scale, y)
-            for end in (low, high):
-                self.pdf.line(left + end * scale, y - 0.8, left + end * scale, y + 0.8)
         if at is not None:
             self.pdf.set_fill_color(*colour)
             self.pdf.circle(left + at * scale, y, 0.85, style="F")

@@ -14,7 +14,7 @@ from scoring.boards.agreement.columns import format_cells, list_used_columns
 from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COMPARED, FIGURES, JUDGED, LEVELS, METHODS, MODELS, PEOPLE
 from scoring.boards.render.figures import letters_caption
-from scoring.boards.render.page import place_rows, span_around_zero, span_shares, span_values
+from scoring.boards.render.page import Scale, place_rows, scale_around_zero, scale_shares, scale_values
 
 KINDS = {
     "machine": gettext_noop("machine"),
@@ -28,24 +28,23 @@ Estimate = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table. `drawn` has the places of a dot and its interval on an axis 200 wide, `zero` that of 0."""
+    """A row of a table. `drawn` has the places of a dot and its interval on the scale of the table."""
 
     cells: tuple[str, ...]
     drawn: Mapping[str, float | None] | None = None
-    zero: float | None = None
     is_grey: bool = False
 
 
 @dataclass(frozen=True)
 class Grid:
     """A table. The first cell names the row, those in `texts` are texts too, all others are figures; a picture of the
-    interval follows the cell `axis_after`, for values between `ends`."""
+    interval on `scale`, if there is one, follows the cell `axis_after`."""
 
     heads: tuple[str, ...]
     rows: tuple[Line, ...]
     texts: frozenset[int] = frozenset({0})
-    axis_after: int | None = None
-    ends: tuple[str, str] = ("", "")
+    scale: Scale | None = None
+    axis_after: int = 0
 
 
 @dataclass(frozen=True)
@@ -167,7 +166,7 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
         return Section("systems", title, notes=(_missing_reason(part),))
     table = part["table"]
     digits = 0 if table["method"] in MODELS else 3
-    span = span_values(table["rows"], table["scale"])
+    scale = scale_values(table["rows"], table["scale"])
     ranked = [row for row in table["rows"] if row["value"] is not None]
     letters = assign_letters([row["label"] for row in ranked], table.get("groups", []))
     lines = [
@@ -184,7 +183,7 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
             row["drawn"],
             is_grey=row["kind"] != "machine",
         )
-        for row in place_rows(table["rows"], span)
+        for row in place_rows(table["rows"], scale)
     ]
     heads = (
         _("System"), _("Rank"), _(METHODS.get(table["method"], table["method"])), "95 %", _("Letters"),
@@ -196,13 +195,8 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
     notes = [_("Systems that share a letter are not significantly different."), *_list_notes(table)]
     return Section(
         "systems", title, lead, _show_share(share or table["n_simulated"] or 0, total),
-        grid=Grid(heads, tuple(lines), frozenset({0, 4, 6}), 0, _show_ends(span, digits)), notes=tuple(notes),
+        grid=Grid(heads, tuple(lines), frozenset({0, 4, 6}), scale), notes=tuple(notes),
     )  # fmt: skip
-
-
-def _show_ends(span: tuple[float, float], digits: int) -> tuple[str, str]:
-    wide = 0 if digits == 0 else 2
-    return show_figure(span[0], wide), show_figure(span[1], wide)
 
 
 # ---- metrics --------------------------------------------------------------------------------------------------------
@@ -222,8 +216,8 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
     is_signed = key in ("pearson", "spearman", "kendall")
     ceiling = table["ceiling"]
     top = [{key: ceiling}] if ceiling["value"] is not None else []
-    span = span_around_zero([*rows, *top], key) if is_signed else span_shares([*rows, *top], key)
-    placed = place_rows(rows, span, key, signed=is_signed)
+    scale = scale_around_zero([*rows, *top], key) if is_signed else scale_shares([*rows, *top], key)
+    placed = place_rows(rows, scale, key)
     lines = [
         Line(
             (
@@ -235,15 +229,14 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
                 _("trivial baseline") if row["is_sentinel"] else "",
             ),
             row["drawn"],
-            row["zero"],
             is_grey=row["is_sentinel"],
         )
         for row in placed
     ]
     if top:
-        (drawn,) = place_rows(top, span, key, signed=is_signed)
+        (drawn,) = place_rows(top, scale, key)
         cells = (_("Noise ceiling"), show_figure(ceiling["value"]), _show_interval(ceiling, 3), "", "", _("human"))
-        lines.insert(0, Line(cells, drawn["drawn"], drawn["zero"], is_grey=True))
+        lines.insert(0, Line(cells, drawn["drawn"], is_grey=True))
     heads = (_("Metric"), _(COMPARED[name]), "95 %", _("Letters"), "n", _("Kind"))
     people = table.get("people", "ratings")
     lead = _("Correlation with human judgements of %(aspect)s. Level: %(level)s. Human scores: %(people)s.") % {
@@ -259,7 +252,7 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
     ]
     return Section(
         "metrics", title, lead, _show_share(table["n_simulated"] or 0, table.get("n_ratings") or 0),
-        grid=Grid(heads, tuple(lines), frozenset({0, 3, 5}), 0, _show_ends(span, 3)), notes=tuple(notes),
+        grid=Grid(heads, tuple(lines), frozenset({0, 3, 5}), scale), notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -276,7 +269,7 @@ def _write_agreement(content: Mapping[str, Any]) -> Section:
         by_name = {one["name"]: one for one in row["coefficients"]}
         if not row["source"] and "alpha" in by_name:
             rows.append({**row, "alpha": by_name["alpha"], "percent": by_name.get("percent")})
-    span = span_around_zero(rows, "alpha")
+    scale = scale_around_zero(rows, "alpha")
     lines = [
         Line(
             (
@@ -290,9 +283,8 @@ def _write_agreement(content: Mapping[str, Any]) -> Section:
                 f"{row['n_judgements']:,}",
             ),
             row["drawn"],
-            row["zero"],
         )
-        for row in place_rows(rows, span, "alpha")
+        for row in place_rows(rows, scale, "alpha")
     ]
     heads = (
         _("Aspect"), _("Judged"), _("Alpha"), "95 %", _("Equal answers"), _("Raters"), _("Units"),
@@ -302,7 +294,7 @@ def _write_agreement(content: Mapping[str, Any]) -> Section:
     return Section(
         "agreement", title, _("Krippendorff’s alpha: 1 is perfect agreement, 0 agreement by chance."),
         _show_share(table["n_simulated"] or 0, total),
-        grid=Grid(heads, tuple(lines), frozenset({0, 1}), 1, _show_ends(span, 3)), notes=tuple(_list_notes(table)),
+        grid=Grid(heads, tuple(lines), frozenset({0, 1}), scale, 1), notes=tuple(_list_notes(table)),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pypdf
 import pytest
 
+from scoring.boards.render.page import Scale
 from scoring.boards.render.pdf import write_pdf
 from scoring.boards.render.report import Document, Grid, Line, Section, assign_letters
 
@@ -18,7 +19,7 @@ def make_document(*names: str) -> Document:
     rows = tuple(
         Line((name, "0.341", "−0.220 to 0.455"), {"x": 90.0, "x_low": 40.0, "x_high": 120.0}) for name in names
     )
-    grid = Grid(("System", "Mean", "95 %"), rows, axis_after=0, ends=("−1", "1"))
+    grid = Grid(("System", "Mean", "95 %"), rows, scale=Scale(-1.0, 1.0, 0.0))
     return Document("A title", "dialogue", "As of today.", (Section("systems", "Systems", grid=grid),))
 
 
