@@ -24,7 +24,7 @@ LABELS = {
     "aspect": gettext_noop("Aspect"),
     "by": gettext_noop("Evaluator"),
     "campaign": gettext_noop("Campaign"),
-    "coefficient": gettext_noop("Sort by"),
+    "coefficient": gettext_noop("Coefficient"),
     "covariates": gettext_noop("Adjust for"),
     "filter": gettext_noop("Raters"),
     "grouping": gettext_noop("Grouping"),

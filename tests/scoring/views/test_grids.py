@@ -11,9 +11,10 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.models import Item, Reference, ReferenceSet
+from annotation.models import Aspect, Comparison, Item, Reference, ReferenceSet
 from scoring.models import ScoreSet
 from tests.cast import Cast
+from tests.factories import make_items, make_outputs, make_ratings
 from tests.pages import read_page
 from tests.scoring.views.test_pages import address
 
@@ -246,3 +247,34 @@ def test_comparison_shows_parts_of_the_differences(scored, researcher):
     assert f"{address('enhanced')}?set=s2&amp;set=s10&amp;first=s2" in text
     same = read_page(researcher.get(address("reference-sets-compare") + "?first=s2&second=s2"))
     assert 'data-empty="differences"' in same
+
+
+#: Pages of results whose tables may be empty.
+RESULTS = (
+    "systems", "evaluation", "evaluation/pairs", "evaluation/aspects", "evaluation/slices", "evaluation/matrix",
+    "enhanced", "agreement", "agreement-raters", "agreement-calibration", "steps", "snapshots",
+    "reference-sets-compare",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize("filled", ["nothing", "outputs", "ratings", "comparisons"])
+def test_every_empty_page_links_to_the_next_step(cast, researcher, name, filled):
+    if filled != "nothing":
+        outputs = make_outputs(cast.project, make_items(cast.project, 2), ("sys-a", "sys-b"))
+        if filled == "ratings":
+            make_ratings(cast.project, outputs)
+        elif filled == "comparisons":
+            aspect = Aspect.objects.create(project=cast.project, name="better")
+            Comparison.objects.create(
+                project=cast.project, output_a=outputs[0], output_b=outputs[2], aspect=aspect,
+                rater="r1", verdict="a",
+            )  # fmt: skip
+    text = read_page(researcher.get(place(name)))
+    main = text[text.index("<main") : text.index("</main>")]
+    empty = re.findall(r'<div class="empty".*?</div>', main, re.S)
+    assert empty or "<tbody>" in main
+    for part in empty:
+        link = re.search(r'<a class="button primary" href="([^"]*)"', part)
+        assert link, part
+        assert researcher.get(link[1] if link[1] != "?" else place(name)).status_code == 200

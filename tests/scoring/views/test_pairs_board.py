@@ -133,7 +133,7 @@ def test_training_data_of_an_evaluator_are_excluded(compared, client):
     Leaderboard.objects.all().delete()
     ScoreSet.objects.filter(pk=of_length.pk).update(n_in_training=36)
     shown = read_page(client.get(PAGE))
-    assert 'data-note="table"' in shown
+    assert 'data-empty="table"' in shown
     assert "<table" not in shown
     assert "length 36" in shown
 
