@@ -60,9 +60,11 @@ def plan_curves(panel: str, result: Mapping[str, Any]) -> Picture:
 @project_page(GET="read")
 def reference_set_list(request: HttpRequest, project: Project) -> HttpResponse:
     """The reference sets of a project, with what depends on each."""
+    rows = list_sets(project)
     context = {
         "project": project,
-        "rows": list_sets(project),
+        "rows": rows,
+        "is_empty": not any(row.n_references for row in rows),
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "scoring/references/list.html", context)

@@ -1,4 +1,4 @@
-"""Executes a run of the tested site in a separate process, as a Celery worker would."""
+"""Executes runs of the tested site in a separate process, as a Celery worker would."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ django.setup()
 from evalapp.common.runner import execute_run
 for name in sys.argv[2:]:
     importlib.import_module(name)
-execute_run(int(sys.argv[1]))
+for run in sys.argv[1].split(","):
+    execute_run(int(run))
 """
 
 
 @contextmanager
-def start_worker(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Popen[Any]]:
+def start_worker(site: Site, *runs: int, jobs: str = "") -> Iterator[subprocess.Popen[Any]]:
     """Start the process and terminate it when the block ends. `jobs`: a module that registers test jobs."""
-    command = [sys.executable, "-c", _CODE, str(run), *([jobs] if jobs else [])]
+    command = [sys.executable, "-c", _CODE, ",".join(map(str, runs)), *([jobs] if jobs else [])]
     process = subprocess.Popen(command, cwd=ROOT, env=site.env)
     try:
         yield process
@@ -33,6 +34,6 @@ def start_worker(site: Site, run: int, jobs: str = "") -> Iterator[subprocess.Po
         process.wait(60)
 
 
-def execute_in_worker(site: Site, run: int) -> None:
-    with start_worker(site, run) as process:
+def execute_in_worker(site: Site, *runs: int) -> None:
+    with start_worker(site, *runs) as process:
         assert process.wait(180) == 0
