@@ -135,7 +135,7 @@ def guidelines_preview(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def campaign_estimate(request: HttpRequest, slug: str, kind: CampaignPages) -> HttpResponse:
-    """The estimate beside the form of a plan, requested while it is filled in."""
+    """The estimate next to the form of a plan, requested while it is filled in."""
     project = get_project(user=request.user, slug=slug, need="write")
     context = {"project": project, **kind.editor(project, data=request.POST).estimate()}
     return page(request, f"annotation/{kind.templates}/form/_estimate.html", context)
