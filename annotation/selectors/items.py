@@ -115,6 +115,14 @@ class ItemView:
         return all(rating["simulated"] for row in self.outputs for rating in row.ratings.values())
 
     @property
+    def heads(self) -> list[dict[str, Any]]:
+        """The aspects, each with the number of ratings that all its outputs have, if it is the same."""
+        counts = {
+            name: {row.ratings[name]["n"] for row in self.outputs if name in row.ratings} for name in self.aspects
+        }
+        return [{"name": name, "n": next(iter(found)) if len(found) == 1 else None} for name, found in counts.items()]
+
+    @property
     def only_simulated_pairs(self) -> bool:
         return all(pair["simulated"] for pair in self.comparisons)
 

@@ -16,6 +16,7 @@ from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
 from evalapp.plot_style import HALF
 from evalapp.side_figures import side_value
+from scoring.boards.render.grid import Column, Grid, arrange
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets
@@ -24,7 +25,7 @@ from scoring.plots import drawing
 from ..selectors.leaderboards import compute_stamp, parse_query
 from ..selectors.reports import SELECTION, group_by_kind, has_choices
 from ..selectors.runs import list_active_runs, list_finished_runs
-from ..selectors.steps import MOST, PEOPLE, best_steps, choose_evaluators, has_steps, make_lines
+from ..selectors.steps import MOST, PEOPLE, Best, best_steps, choose_evaluators, has_steps, make_lines
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.reports import RUNS, SelectionOptions, start_selection
 from .starting import open_run
@@ -65,10 +66,11 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
     people = panels[0]["table"]
     shown = {panel["name"]: panel["lines"] for panel in panels}
     tail = {name: given[name] for name in ("aspect", "ratings", "filter", "references") if given.get(name)}
+    best: list[Best] = side_value(_("The best steps"), lambda: best_steps(shown), [])
     context = {
         "project": project,
         "panels": panels,
-        "best": side_value(_("The best steps"), lambda: best_steps(shown), []),
+        "grid": _arrange_best(best, request) if best else None,
         "answer": under_way[0] if under_way else None,
         "aspects": list_aspects(project, rated=True),
         "aspect": people["aspect"] if people else given.get("aspect", ""),
@@ -82,6 +84,18 @@ def steps(request: HttpRequest, project: Project) -> HttpResponse:
         **_choices(project, request.user),
     }
     return page(request, "scoring/systems/steps.html", context, fragment="board")
+
+
+def _arrange_best(rows: list[Best], request: HttpRequest) -> Grid:
+    """Return the table of the best steps."""
+    columns = [
+        Column("system", _("System"), lambda row: row.system, is_number=False),
+        Column("panel", _("Chosen by"), lambda row: row.panel, is_number=False),
+        Column("step", _("Step"), lambda row: row.step, is_ascending=True),
+        Column("value", _("Its value"), lambda row: row.value),
+        Column("people", _("Human rating"), lambda row: row.people and row.people["value"]),
+    ]
+    return arrange(columns, rows, dict(request.GET.lists()), default="system")
 
 
 def _choices(project: Project, user: Any) -> dict[str, Any]:

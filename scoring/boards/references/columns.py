@@ -2,6 +2,7 @@
 (2021)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -167,5 +168,21 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
                    badge=_("holds outputs") if used.get("holds_judged_outputs") else "",
                    url=f"../{quote(used['name'])}/")
         )  # fmt: skip
-    differences = [d for row in table["rows"] for d in row["differences"]]
-    return arrange(columns, context["rows"], given, has_intervals=any(d["low"] is not None for d in differences))
+    differences = [{**d, "evaluator": row["evaluator"]} for row in table["rows"] for d in row["differences"]]
+    has_intervals = any(d["low"] is not None for d in differences)
+    grid = arrange(columns, context["rows"], given, has_intervals=has_intervals)
+    return replace(grid, further={"pairs": _arrange_pairs(differences, given)})
+
+
+def _arrange_pairs(differences: list[dict[str, Any]], given: Given) -> Grid:
+    """Return the table of the differences between all pairs of sets."""
+    columns = [
+        Column("evaluator", _("Evaluator"), lambda row: row["evaluator"], is_number=False),
+        Column("pair", _("Pair"), lambda row: f"{row['a']} {row['b']}", is_number=False),
+        Column("value", _("Difference"), lambda row: row["value"]),
+        Column("low", _("from"), lambda row: row["low"]),
+        Column("high", _("to"), lambda row: row["high"]),
+        Column("p", "p", lambda row: row["p"], is_ascending=True),
+        Column("williams", _("Williams"), lambda row: row["williams"], is_ascending=True),
+    ]
+    return arrange(columns, differences, given, name="pairs")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from annotation.models import Aspect, Comparison, Item, Reference, ReferenceSet
+from annotation.models import Aspect, Comparison, Item, Output, Rating, Reference, ReferenceSet
 from scoring.models import ScoreSet
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
@@ -278,3 +278,25 @@ def test_every_empty_page_links_to_the_next_step(cast, researcher, name, filled)
         link = re.search(r'<a class="button primary" href="([^"]*)"', part)
         assert link, part
         assert researcher.get(link[1] if link[1] != "?" else place(name)).status_code == 200
+
+
+def test_best_steps_are_sorted_by_the_address(scored, researcher):
+    for step, output in enumerate(Output.objects.filter(project=scored.project).order_by("pk")):
+        Output.objects.filter(pk=output.pk).update(step=10 * (1 + step % 2))
+    first = show(researcher, "steps")
+    assert {"system", "panel", "step", "value", "people"} <= set(first.links)
+    steps = [row for row in show(researcher, "steps", sort="step").rows if len(row) == 5]
+    assert len(steps) > 3
+    assert [int(row[2]) for row in steps] == sorted(int(row[2]) for row in steps)
+
+
+def test_page_of_an_item_states_equal_numbers_of_ratings_once(scored, researcher):
+    item = Item.objects.filter(project=scored.project).order_by("order_key").first()
+    url = reverse("annotation:item-show", args=["alpha", item.pk])
+    text = read_page(researcher.get(url))
+    assert re.findall(r'data-same="n">([^<]*)<', text) == ["n 2"]
+    Rating.objects.filter(output__item=item, rater="r1", output__system__name="sys-a").delete()
+    text = read_page(researcher.get(url))
+    assert "data-same" not in text
+    assert text.count(">n 2<") == 2
+    assert text.count(">n 1<") == 1
