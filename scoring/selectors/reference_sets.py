@@ -252,6 +252,8 @@ class Difference:
     only_second: list[str]
 
 
+#: References of two sets whose items are compared to count the different ones.
+MOST_COUNTED = 30_000
 #: Parts of the differences: items in both sets, only in the second, only in the first.
 BOTH, SECOND, FIRST = "both", "second", "first"
 
@@ -274,10 +276,12 @@ def list_different_items(comparison: Comparison, part: str = "") -> QuerySet[Ite
     return items.filter(lacks(a, b) | lacks(b, a))
 
 
-def count_differences(comparison: Comparison) -> dict[str, int]:
-    """Return the number of items in each part of the differences."""
+def count_differences(comparison: Comparison) -> dict[str, int | None]:
+    """Return the number of items in each part of the differences. In both sets they are only counted up to a number of
+    references, because that reads all of them; else it is None."""
+    is_small = comparison.first.n_references + comparison.second.n_references <= MOST_COUNTED
     return {
-        BOTH: list_different_items(comparison, BOTH).count(),
+        BOTH: list_different_items(comparison, BOTH).count() if is_small else None,
         SECOND: comparison.second.n_items - comparison.items_both,
         FIRST: comparison.first.n_items - comparison.items_both,
     }

@@ -110,7 +110,8 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
     second = request.GET.get("second") or next((name for name in names if name != first), first)
     result = compare_sets(project, first, second)
     counts = count_differences(result)
-    filled = next((part for part, count in counts.items() if count), BOTH)
+    in_both = counts[BOTH]
+    filled = next((part for part, count in counts.items() if count != 0), BOTH)
     part = request.GET["part"] if request.GET.get("part") in counts else filled
     shown, rows = difference_page(result, cursor=request.GET.get("cursor", ""), part=part)
     context = {
@@ -121,7 +122,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
         "rows": rows,
         "part": part,
         "counts": counts,
-        "unchanged": result.items_both - counts[BOTH],
+        "unchanged": None if in_both is None else result.items_both - in_both,
         "effect": urlencode({"set": [first, second], "first": first}, doseq=True),
     }
     return page(request, "scoring/references/compare.html", context)

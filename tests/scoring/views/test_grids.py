@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from annotation.models import Aspect, Comparison, Item, Output, Rating, Reference, ReferenceSet
 from scoring.models import ScoreSet
+from scoring.selectors import reference_sets
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.pages import read_page
@@ -220,7 +221,7 @@ def test_tab_by_reference_set_keeps_tabs_and_navigation(scored, researcher):
     assert re.search(rf'href="{address("evaluation")}"[^>]* aria-current="\w+"', text[: text.index("<h1")])
 
 
-def test_comparison_shows_parts_of_the_differences(scored, researcher):
+def test_comparison_shows_parts_of_the_differences(scored, researcher, monkeypatch):
     first = ReferenceSet.objects.create(project=scored.project, name="s2")
     second = ReferenceSet.objects.create(project=scored.project, name="s10")
     a, b, c, d = Item.objects.filter(project=scored.project).order_by("order_key")[:4]
@@ -244,6 +245,10 @@ def test_comparison_shows_parts_of_the_differences(scored, researcher):
         text = read_page(researcher.get(f"{url}&part={name}"))
         assert re.findall(r'data-item="([^"]+)"', text) == [item.key]
         assert f'class="{kind}"' in text
+    monkeypatch.setattr(reference_sets, "MOST_COUNTED", 3)
+    text = read_page(researcher.get(url))
+    assert re.findall(r'data-count="(\d*)"', text) == ["", "1", "1"]
+    assert re.findall(r'data-item="([^"]+)"', text) == [a.key]
     assert f"{address('enhanced')}?set=s2&amp;set=s10&amp;first=s2" in text
     same = read_page(researcher.get(address("reference-sets-compare") + "?first=s2&second=s2"))
     assert 'data-empty="differences"' in same
