@@ -11,11 +11,11 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from evalapp.plot_style import DASHES, get_colour
+from evalapp.plot_style import DASHES, get_colour, name_ticks, round_ticks
 from evalapp.side_figures import side_figure
 
 WIDTH, HEIGHT = 560, 240
-LEFT, RIGHT, TOP, BOTTOM = 48, 12, 10, 32
+LEFT, RIGHT, TOP, BOTTOM = 48, 12, 30, 32
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_EDGE = 240, 64, 8
 LEAST_SPAN = 0.05
 #: The maximum number of lines in a plot; the table has all lines.
@@ -115,7 +115,8 @@ def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "
         for value in (dot.value, dot.low, dot.high)
         if value is not None and math.isfinite(value)
     ]
-    low, high = _span(values)
+    ticks = round_ticks(*_span(values), 6)
+    low, high = ticks[0], ticks[-1]
     xs = [dot.x for line in shown for dot in line.dots]
     first, last = min(xs), max(xs)
     wide = (WIDTH - LEFT - RIGHT - 24) / ((last - first) or 1)
@@ -134,7 +135,7 @@ def draw_rounds(lines: Sequence[Line], *, title: str, axis: str, across: str = "
     parts = [
         f'<svg class="curve rounds" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
         f'aria-label="{escape(title)}. {escape(words)}">',
-        *_grid(low, high, up, axis),
+        *_grid(ticks, up, axis),
         *_ticks(first, last, at, across),
     ]
     for number, (line, colour, dash) in enumerate(looks(shown)):
@@ -163,24 +164,23 @@ def _one_line(line: Line, colour: str, dash: str, shift: float, at: Across, up: 
     return parts
 
 
-def _grid(low: float, high: float, up: Upwards, axis: str) -> list[str]:
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        value = low + share * (high - low)
+def _grid(ticks: Sequence[float], up: Upwards, axis: str) -> list[str]:
+    """Return lines at round values, and the name of the axis above it."""
+    parts = [f'<text x="0" y="14">{escape(axis)}</text>']
+    for value, text in zip(ticks, name_ticks(ticks), strict=True):
         y = up(value)
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="currentColor" '
-            f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{value:.2f}</text>'
+            f'stroke-opacity=".18"/><text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{text}</text>'
         )
-    parts.append(f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(axis)}</text>')
     return parts
 
 
 def _ticks(first: float, last: float, at: Across, across: str) -> list[str]:
-    """At most ten whole rounds."""
-    step = max(1, math.ceil((last - first) / 10))
-    rounds = range(math.ceil(first), math.floor(last) + 1, step)
-    parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x}</text>' for x in rounds]
+    """Whole, round numbers."""
+    known = [x for x in round_ticks(first, last, 11) if first <= x <= last and x == int(x)]
+    rounds = [round(x) for x in known or [first]]
+    parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:,}</text>' for x in rounds]
     parts.append(f'<text x="{LEFT + 4}" y="{HEIGHT - 4}">{escape(across)}</text>')
     return parts
 

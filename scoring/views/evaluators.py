@@ -28,7 +28,7 @@ from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import ApplyForm, add_faults, list_reference_sets
 from scoring.plots import drawing
-from scoring.plots.curves import draw
+from scoring.plots.curves import draw, draw_folds
 from scoring.plots.drawing import Picture
 
 from ..models import Evaluator, Score, ScoreSet
@@ -266,7 +266,7 @@ def _training(request: HttpRequest, row: Evaluator) -> dict[str, Any]:
     with side_figure(_("The curves of the training")):
         lines, evaluations = _curves(models)
         held_out = _("held-out data")
-        losses = draw(lines, title=_("Loss of %(name)s") % {"name": row.slug}, axis=_("loss"))
+        losses = draw_folds(lines, title=_("Loss of %(name)s") % {"name": row.slug}, axis=_("loss"))
         pictures = [
             draw(evaluations[name], title=f"{row.slug}, {held_out}, {name}", axis=name, named=False)
             for name in sorted(evaluations, key=len)

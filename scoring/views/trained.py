@@ -24,7 +24,7 @@ from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
 from scoring.forms.fields import NameField, add_faults
 from scoring.forms.train import TrainForm, data_from, describe_params, initial_from
-from scoring.plots.curves import draw
+from scoring.plots.curves import draw_folds
 
 from ..downloads import send_file, send_tar
 from ..models import Evaluator, ScoreSet
@@ -136,7 +136,7 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     run = find_run(user=request.user, pk=pk, slug=slug)
     losses = None
     with side_figure(_("The curve of the loss")):
-        losses = draw(
+        losses = draw_folds(
             read_curve(run), title=_("Loss of %(run)s") % {"run": run.title}, axis=_("mean loss since the last point")
         )
     context = {"project": run.project, "run": run, "losses": losses}

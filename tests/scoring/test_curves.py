@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from scoring.plots.curves import draw
+import re
+
+from scoring.plots.curves import draw, draw_folds
 
 
 def test_curves_are_drawn_from_finite_points():
@@ -49,3 +51,20 @@ def test_lines_differ_by_more_than_their_colour():
 def test_without_a_point_there_is_no_image():
     picture = draw({"a": [(1, float("nan"))]}, title="T", axis="loss")
     assert (picture.svg, picture.series) == ("", [])
+
+
+def test_each_fold_has_its_own_steps_and_all_have_the_same_values():
+    curves = {
+        "fold 1 of 2, loss": [(1, 4.0), (50, 2.0)], "fold 1 of 2, dev loss": [(50, 2.5)],
+        "fold 2 of 2, dev loss": [(20, 3.5)], "fold 2 of 2, loss": [(1, 3.0), (20, 1.0)],
+    }  # fmt: skip
+    one, two = draw_folds(curves, title="Loss", axis="loss")
+    assert [one.axis, two.axis] == ["fold 1 of 2", "fold 2 of 2"]
+    assert [row.steps for row in (*one.series, *two.series)] == [50, 50, 20, 20]
+    looks = [{row.name: (row.colour, row.dash) for row in picture.series} for picture in (one, two)]
+    assert looks[0] == looks[1]
+    ticks = [re.findall(r'text-anchor="end">([\d.]+)<', picture.svg) for picture in (one, two)]
+    assert ticks[0] == ticks[1] == ["1", "2", "3", "4"]
+    assert 'aria-label="Loss, fold 2 of 2: ' in two.svg
+    assert len(draw_folds({"a": [(1, 2.0)], "b": [(2, 1.0)]}, title="T", axis="loss")) == 1
+    assert draw_folds({"fold 1, loss": [(1, float("nan"))]}, title="T", axis="loss") == []

@@ -76,7 +76,7 @@ def test_training_uses_the_checked_options(researcher, toy):
     curve = read_page(researcher.get(address("training-curve", run.pk), headers={"HX-Request": "true"}))
     assert "<polyline" in curve
     assert "every 2s" not in curve
-    assert "fold 2 of 2, training" in curve
+    assert "fold 2 of 2: training: " in curve
     assert researcher.get(run.result["url"]).status_code == 200
 
 
@@ -233,7 +233,7 @@ def test_page_of_one_evaluator(researcher, toy):
     # On a phone the tables of the card scroll, not the page.
     assert 'class="table-wrap" tabindex="0" role="region" aria-label="Model card"><div class="markdown card"' in page
     assert "<h3>toy</h3>" in page
-    assert "fold 1, loss" in page
+    assert "Loss of mine, fold 1: loss: " in page
     assert "fold-1/model.safetensors" in page
     assert researcher.get(address("evaluator", "mine") + "?fold=1").status_code == 200
     run = execute_run(apply_evaluator(project=toy.project, evaluator="mine", send=False).pk)
@@ -346,9 +346,11 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
     pictures = dict(re.findall(r'<svg class="curve"[^>]*aria-label="([^:]+): ([^"]+)"', page))
     lines = [f"fold {fold}, {{}}{phase}" for fold in (1, 2) for phase in ("supervised", "human")]
     losses = (("loss", 0.5), ("dev loss", 0.6))
-    assert pictures.pop("Loss of mine") == "; ".join(
-        f"{line.format(f'{name}, ')}: {value} to {value}" for line in lines for name, value in losses
-    )
+    for fold in (1, 2):
+        # Each fold has its own plot.
+        assert pictures.pop(f"Loss of mine, fold {fold}") == "; ".join(
+            f"{name}, {phase}: {value} to {value}" for phase in ("supervised", "human") for name, value in losses
+        )
     assert pictures == {
         f"mine, held-out data, {name.replace('_', ' ')}": "; ".join(f"{line.format('')}: 0.1 to 0.2" for line in lines)
         for name in names
