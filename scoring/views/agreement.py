@@ -19,7 +19,8 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
-from scoring.boards.agreement.columns import format_cells, list_used_columns
+from evalapp.side_figures import side_value
+from scoring.boards.agreement.columns import format_cells, list_used_columns, plan_growth
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.grid import Column, Grid, arrange, measure_width
@@ -39,6 +40,8 @@ from .boards import make_plot_params, plan_picture, send_board
 def agreement(request: HttpRequest, project: Project) -> HttpResponse:
     """An overview of every aspect, and one aspect in detail."""
     context = _context(request, project)
+    context["growth"] = side_value(_("The growth of reliability"), lambda: plan_growth(context["table"]), None)
+    context["growth_plot"] = make_plot_params(context["query"], context["answer"])
     if context["reason"] == "":
         query = replace(context["query"], aspect="", judged="")
         whole = answer_leaderboard(project=project, query=query, user=request.user)

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from django.core.cache import cache
@@ -15,6 +16,8 @@ from evalapp.common.pages import project_page
 from evalapp.common.selectors import find_run
 from evalapp.plot_style import HALF, NARROW, WIDE
 from evalapp.side_figures import collect_failures, side_figure
+from scoring.boards.agreement.columns import plan_growth
+from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.base import Query
 from scoring.boards.choices import PEOPLE
 from scoring.boards.metrics import columns as metrics_columns
@@ -22,6 +25,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
 from scoring.plots import drawing as plots
 
+from ..selectors.aspects import choose_judged_way, list_judged_ways
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
 from ..selectors.reports import CURVES
 from ..services.leaderboards import answer_leaderboard
@@ -53,6 +57,23 @@ def board_svg(request: HttpRequest, project: Project, kind: str, ending: str = "
         picture: plots.Picture = get_board(kind).get_renderer("plan_picture")(table, query, project.name)
         return picture.draw(_get_theme(request, ending), _get_width(request, ending))
 
+    return _send(request, key, draw, ending, is_current=_make_check(project, query))
+
+
+@project_page(GET="read")
+def growth_svg(request: HttpRequest, project: Project, ending: str = "svg") -> HttpResponse:
+    """Reliability of the mean rating by number of ratings."""
+    query = parse_query(AgreementQuery, request.GET, project)
+    way = choose_judged_way(project, query, list_judged_ways(project))
+    query = replace(query, aspect=way.aspect.name, judged=way.judged)
+
+    def draw() -> plots.Plot:
+        picture = plan_growth(_get_table(project, query, request.user))
+        if picture is None:
+            raise NotThere(_("There is nothing to plot yet."))
+        return picture.draw(_get_theme(request, ending), _get_width(request, ending, HALF))
+
+    key = [compute_stamp(project), "growth", query]
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
 
 

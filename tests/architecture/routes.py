@@ -249,6 +249,8 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:agreement-file": [R("read", ending="csv")],
     "scoring:agreement-svg": [R("read")],
     "scoring:agreement-pdf": [R("read")],
+    "scoring:agreement-growth-svg": [R("read")],
+    "scoring:agreement-growth-pdf": [R("read")],
     "scoring:agreement-raters": [R("read"), R("write", "post")],
     "scoring:agreement-calibration": [R("read")],
     "scoring:agreement-power": [R("read")],

@@ -82,7 +82,7 @@ ROUTES_WITHOUT_PAGE = {
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "scoring:reliability-curves-pdf", "scoring:distribution-pdf", "scoring:agreement-svg", "scoring:agreement-pdf",
-    "scoring:enhanced-svg", "scoring:enhanced-pdf",
+    "scoring:enhanced-svg", "scoring:enhanced-pdf", "scoring:agreement-growth-svg", "scoring:agreement-growth-pdf",
     "retrieval:candidates",
 }  # fmt: skip
 

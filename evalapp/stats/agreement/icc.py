@@ -81,6 +81,13 @@ def icc(
     )[form]
 
 
+def step_up(single: float, ratings: float) -> float:
+    """Return the reliability of the mean of `ratings` ratings from that of a single one, by the formula of Spearman
+    (1910) and Brown (1910). Reliability below 0 counts as 0."""
+    single = max(0.0, single)
+    return ratings * single / (1 + (ratings - 1) * single)
+
+
 def iccs(
     value: ArrayLike,
     unit: ArrayLike,

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from evalapp.markup import escape_latex
+from evalapp.plot_style import HALF
 from evalapp.side_figures import failure_sentence
 from evalapp.translation import gettext as _
 from scoring.boards.choices import JUDGED, RATINGS
@@ -139,6 +141,42 @@ def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.
         rows, finding=finding, title=_("Agreement in %(project)s") % {"project": project}, zero=True, digits=2,
         axis=_("Krippendorff’s alpha, 95 %"),
     )  # fmt: skip
+
+
+#: The maximum number of ratings per unit in the plot of their reliability.
+MOST_RATINGS = 10
+#: A reliability that is enough to compare groups (Nunnally 1978).
+ENOUGH = 0.8
+
+
+def plan_growth(table: Mapping[str, Any] | None) -> drawing.Picture | None:
+    """Return the plot of the reliability of the mean rating of a unit by number of ratings, from the reliability of a
+    single rating, ICC(1); None if that is not defined."""
+    from evalapp.stats.agreement.icc import step_up
+
+    single = next((row for row in (table or {"rows": []})["rows"] if row.get("name") == "icc_1"), None)
+    if table is None or single is None or single["value"] is None:
+        return None
+    ends = {end: single["value"] if single[end] is None else single[end] for end in ("value", "low", "high")}
+    points = [{"x": n, **{end: step_up(value, n) for end, value in ends.items()}} for n in range(1, MOST_RATINGS + 1)]
+    text = _("The reliability of a single rating of %(aspect)s is %(one)s.")
+    sentences = [text % {"aspect": table["aspect"], "one": drawing.name_estimate(single, 2)}]
+    here = table["n_judgements"] / table["n_units"]
+    enough = next((point["x"] for point in points if point["value"] >= ENOUGH), None)
+    if single["value"] <= 0:
+        sentences.append(_("Further ratings like these do not make their mean reliable."))
+    else:
+        text = _("The mean of the %(n).1f ratings that a unit has here: %(value).2f.")
+        sentences.append(text % {"n": here, "value": step_up(single["value"], here)})
+    if enough:
+        sentences.append(_("%(enough).1f needs %(n)d ratings of each unit.") % {"enough": ENOUGH, "n": enough})
+    finding = " ".join(sentences)
+    paint = partial(
+        drawing.draw_lines, [{"name": table["aspect"], "points": points}],
+        title=_("Reliability of mean ratings of %(aspect)s") % {"aspect": table["aspect"]}, description=finding,
+        axes=(_("ratings per unit"), _("reliability of their mean, 95 %")),
+    )  # fmt: skip
+    return drawing.Picture(partial(drawing.size_lines, 1), paint, finding, HALF)
 
 
 # ---- the table of raters ------------------------------------------------------------

@@ -122,7 +122,7 @@ def test_table_of_tables_names_their_failures(few_draws, whole, monkeypatch, len
 PLOTS = [
     ("systems-svg", []), ("evaluation-svg", []), ("scatter-svg", ["token-f1"]), ("evaluation-board-svg", ["matrix"]),
     ("distribution-svg", ["token-f1"]), ("reliability-curves-svg", [1, "system"]), ("steps-svg", ["people"]),
-    ("agreement-svg", []), ("enhanced-svg", []),
+    ("agreement-svg", []), ("enhanced-svg", []), ("agreement-growth-svg", []),
 ]  # fmt: skip
 
 

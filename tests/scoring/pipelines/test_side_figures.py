@@ -121,7 +121,7 @@ OTHERS = [
     ("annotation/views/writing_plots.py", "The plot {}"),
     ("annotation/views/writing_context.py", "The plot of reliability"),
     ("scoring/pipelines/games.py", "The agreement of the order with human judgements"),
-    ("scoring/views/steps.py", "The best steps"),
+    ("scoring/views/steps.py", "The best steps"), ("scoring/views/agreement.py", "The growth of reliability"),
     ("render/page.py", "The p-values of all pairs"),
     ("scoring/views/plots.py", "The plot"), ("scoring/views/evaluators.py", "The curves of the training"),
     ("scoring/views/trained.py", "The curve of the loss"), ("scoring/views/writing_gold.py", "The plots of this page"),
@@ -328,6 +328,14 @@ def test_writing_pages_appear_without_their_plots(cast, client, monkeypatch, len
     page = client.get(reverse("annotation:writing", args=["alpha", campaign.pk]))
     assert page.status_code == 200
     assert "data-failed" in page.content.decode()
+
+
+def test_page_of_agreement_appears_without_growth(scored, client, monkeypatch, lenient_figures):
+    monkeypatch.setattr("scoring.views.agreement.plan_growth", fail)
+    client.force_login(scored.researcher)
+    page = client.get(reverse("scoring:agreement", args=["alpha"]))
+    assert page.status_code == 200
+    assert len(list_failed_figures(page.content.decode())) == 1
 
 
 def test_page_of_steps_appears_without_the_best(scored, client, monkeypatch, lenient_figures):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import pairwise
 
 import pytest
 from django.core.management import call_command
@@ -12,6 +13,7 @@ from django.urls import reverse
 from annotation.models import Comparison, Output, RaterFilter, Rating
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from scoring.boards.agreement.columns import plan_growth
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.services import leaderboards
 from scoring.services.leaderboards import get_leaderboard
@@ -43,6 +45,24 @@ def test_every_aspect_in_a_row_and_one_in_detail(rated, client):
     assert "Comparisons" in text
     assert "Krippendorff&#x27;s alpha (interval)" in text
     assert "Distribution of answers" in text
+
+
+def test_reliability_grows_with_the_number_of_ratings(rated, client):
+    client.force_login(rated.researcher)
+    page = client.get("/projects/alpha/agreement/").content.decode()
+    table = client.get("/projects/alpha/agreement/").context["table"]
+    single = next(row for row in table["rows"] if row["name"] == "icc_1")["value"]
+    lines = plan_growth(table).paint.args[0]
+    values = [point["value"] for point in lines[0]["points"]]
+    assert values[0] == pytest.approx(single)
+    assert all(a < b for a, b in pairwise(values))
+    assert "agreement/growth.svg?" in page
+    assert client.get("/projects/alpha/agreement/growth.svg").status_code == 200
+    negative = plan_growth({**table, "rows": [{**row, "value": -0.1} for row in table["rows"]]})
+    assert {point["value"] for point in negative.paint.args[0][0]["points"]} == {0.0}
+    undefined = [{**row, "value": None} for row in table["rows"]]
+    assert plan_growth({**table, "rows": undefined}) is None
+    assert plan_growth({**table, "rows": []}) is None
 
 
 def test_agreement_of_ranks_on_page_and_by_command(rated, client):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalapp.stats.agreement.icc import BEYOND_POLE, ICC_FORMS, icc, iccs
+from evalapp.stats.agreement.icc import BEYOND_POLE, ICC_FORMS, icc, iccs, step_up
 from evalapp.stats.agreement.icc_reml import reml_iccs
 from evalapp.stats.agreement.rating_columns import code_ratings
 from evalapp.stats.resampling.bootstrap import Bootstrap, ClusterDraws, percentile_interval
@@ -32,6 +32,13 @@ def test_published_example(form):
     assert icc(*columns(TARGETS), form=form, bootstrap=Bootstrap(resamples=0)).value == pytest.approx(
         PRINTED[form], abs=0.005
     )
+
+
+def test_reliability_of_a_mean_follows_from_that_of_one_rating():
+    single, mean = (icc(*columns(TARGETS), form=form, bootstrap=Bootstrap(resamples=0)).value for form in ("1", "1,k"))
+    assert step_up(single, 4) == pytest.approx(mean)
+    assert step_up(0.5, 2) == pytest.approx(2 / 3)  # Spearman-Brown: 2 x .5 / 1.5
+    assert (step_up(0.5, 1), step_up(-0.2, 5)) == (0.5, 0.0)
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (25, 2)])
