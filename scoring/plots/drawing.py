@@ -393,7 +393,7 @@ def draw_lines(
         title=None, orient="bottom", labelLimit=width // columns - 50, columns=columns, symbolOpacity=1, symbolSize=90
     )
     ticks = alt.Axis(tickMinStep=1, format=",d", tickCount=8 if width > NARROW else 4, labelFlush=False)
-    x = alt.X("x:Q", title=axes[0], axis=ticks, scale=alt.Scale(zero=False, padding=8))
+    x = alt.X("x:Q", title=axes[0], axis=ticks, scale=alt.Scale(zero=False, nice=False, padding=12))
     base = alt.Chart(_data(rows)).encode(x=x, color=alt.Color("name:N", scale=_colours(names, theme), legend=legend))
     scale = alt.Scale(zero=False, nice=True)
     y = alt.Y("value:Q", title=axes[1], scale=scale, axis=alt.Axis(tickCount=6))
