@@ -1,4 +1,4 @@
-"""A new researcher, from an empty project to a leaderboard of several metrics against human ratings, in few clicks.
+"""A new researcher, from an empty project to a report on several metrics against human ratings, in few clicks.
 Every click on the way is counted, also the one that opens the choice of files; typing is not."""
 
 from __future__ import annotations
@@ -74,10 +74,8 @@ def join(page: Any, link: str) -> None:
     page.close()  # it would answer beside `rate_all`
 
 
-def test_from_an_empty_project_to_metrics_against_people(
-    cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path
-) -> None:
-    page = page_for(cast.researcher)
+def test_from_an_empty_project_to_a_report(cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path) -> None:
+    page = page_for(cast.owner)
     mouse = Mouse(page)
     page.goto("/projects/alpha/")
 
@@ -120,5 +118,17 @@ def test_from_an_empty_project_to_metrics_against_people(
     mouse.click(page.get_by_role("link", name="Metrics vs. humans", exact=True))
     rows = {text.split()[0] for text in page.locator("main table").first.locator("tbody th").all_inner_texts()}
     assert rows >= BASELINES | OTHERS
+
+    # The report, for someone who does not sign in
+    mouse.click(page.get_by_role("link", name="Reports", exact=True))
+    mouse.click(".empty a.button")
+    mouse.click("main form button.primary")
+    link = page.input_value("#secret-report")
+    mouse.click("button[data-copy]")
+    mouse.click("main a.button.primary")
+    assert "bleu-4" in page.locator(".report").inner_text()
+    reader = page_for(None)
+    reader.goto(link)
+    assert "bleu-4" in reader.locator("main").inner_text()
     print(f"{mouse.clicks} clicks")
     assert mouse.clicks <= MOST_CLICKS
