@@ -168,9 +168,9 @@ def _digest(parts: Any) -> str:
 def list_known(project: Project) -> dict[str, list[str]]:
     """Return the names that parameters can take, in one query.
 
-    These are evaluators (`by`; of these `scored` ones and `baselines` with scores), active filters, reference sets
-    (`original` first), opened campaigns, the `level` dialogue if dialogues were rated, and the kinds of comparisons
-    (`people`: `m1` with a reference, `pairs`).
+    These are evaluators (`by`; with scores: `scored`, `baselines`), active filters, reference sets (`original` first),
+    opened campaigns, the `level` dialogue if dialogues were rated, and the kinds of comparisons (`people`: `m1` with a
+    reference, `pairs`).
     """
     text = CharField()
     evaluators = Evaluator.objects.filter(project=project).annotate(what=Value("by"), text=Cast("slug", text))

@@ -259,7 +259,7 @@ BOTH, SECOND, FIRST = "both", "second", "first"
 
 
 def list_different_items(comparison: Comparison, part: str = "") -> QuerySet[Item]:
-    """Return the items on which two sets differ, or a part of them."""
+    """Return the items on which two sets differ, or one part."""
     a, b = comparison.first.set.pk, comparison.second.set.pk
 
     def holds(of: int | None) -> Exists:
@@ -288,7 +288,7 @@ def count_differences(comparison: Comparison) -> dict[str, int | None]:
 
 
 def difference_page(comparison: Comparison, cursor: str = "", part: str = "") -> tuple[Page, list[Difference]]:
-    """Return a page of the items on which two sets differ, or of a part of them."""
+    """Return a page of the items on which two sets differ, or of one part."""
     a, b = comparison.first.set.pk, comparison.second.set.pk
     result = keyset(list_different_items(comparison, part), order=("order_key",), cursor=cursor, size=ITEMS_A_PAGE)
     texts: dict[tuple[int, int], list[str]] = {}
