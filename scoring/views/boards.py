@@ -142,10 +142,16 @@ def build_grid(request: HttpRequest, kind: str, context: Mapping[str, Any]) -> d
 
 def plan_picture(project: Project, query: Any, table: Mapping[str, Any] | None) -> Any:
     """Return the picture of a table, to reserve its place and to say what it shows; None without figures."""
-    if not table or not table["rows"]:
+    if not has_figures(table):
         return None
     plan = get_board(query.kind).get_renderer("plan_picture")
     return side_value(_("The plot"), lambda: plan(table, query, project.name), None)
+
+
+def has_figures(table: Mapping[str, Any] | None) -> bool:
+    """Return whether a table has a figure to draw, which may be 0."""
+    parts = ("value", "pearson", "cells", "coefficients")
+    return any(row.get(part) not in (None, [], {}) for row in (table or {"rows": []})["rows"] for part in parts)
 
 
 def list_tabs(project: Project, kind: str) -> list[dict[str, Any]]:

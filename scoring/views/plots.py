@@ -1,7 +1,7 @@
 """Plots as separate SVG images, so that pages need no inline script or style; PDF for papers."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from ..selectors.aspects import choose_judged_way, list_judged_ways
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
 from ..selectors.reports import CURVES
 from ..services.leaderboards import answer_leaderboard
-from .boards import answer_or_reason, get_plotted_set
+from .boards import answer_or_reason, get_plotted_set, has_figures
 from .evaluators import get_set, plan_distribution
 from .references import plan_curves
 from .steps import draw_steps, make_panel_query
@@ -153,13 +153,9 @@ def steps_svg(request: HttpRequest, project: Project, panel: str, ending: str = 
 
 def _get_table(project: Project, query: Any, user: Any) -> dict[str, Any]:
     answer, reason = answer_or_reason(project, query, user)
-    if answer.table is None or not any(map(_has_figure, answer.table["rows"])):
+    if answer.table is None or not has_figures(answer.table):
         raise NotThere(reason or _("There is nothing to plot yet."))
     return answer.table
-
-
-def _has_figure(row: Mapping[str, Any]) -> bool:
-    return bool(row.get("value") or row.get("pearson") or row.get("cells") or row.get("coefficients"))
 
 
 def _get_theme(request: HttpRequest, ending: str = "svg") -> plots.Theme:
