@@ -81,7 +81,7 @@ class PageChecker:
             return
         self.check_layout(page)
         self.report(*self.axe(page))
-        self.report(*find_tree_problems(page))
+        self.report(*find_tree_problems(page, is_document=path.startswith("/reports/")))
         shift = page.evaluate(MEASURE_SHIFT)
         self.largest_shift = max(self.largest_shift, shift)
         if shift > LAYOUT_SHIFT:

@@ -37,19 +37,19 @@ def list_live_texts(page: Any) -> list[str]:
     return [read_text(node) for node in nodes.values() if read_value(node, "role") in {"status", "alert", "log"}]
 
 
-def find_tree_problems(page: Any) -> Iterator[str]:
+def find_tree_problems(page: Any, *, is_document: bool = False) -> Iterator[str]:
     """Yield each control, picture and region without a name, landmarks that are missing, doubled or not told apart, and
-    a page that has no live region for messages."""
+    a page without a live region for messages. `is_document`: a page without header, on which nothing changes."""
     nodes = list_nodes(page)
     roles = Counter(read_value(node, "role") for node in nodes)
     nameless = Counter(
         read_value(node, "role") for node in nodes if read_value(node, "role") in NAMED and not read_value(node, "name")
     )
     yield from (f"{count} without a name: {role}" for role, count in nameless.items())
-    for role in ("main", "banner"):
+    for role in ("main",) if is_document else ("main", "banner"):
         if roles[role] != 1:
             yield f"{roles[role]} landmarks {role} instead of one"
     names = Counter(read_value(node, "name") for node in nodes if read_value(node, "role") == "navigation")
     yield from (f"{count} navigations are called “{name}”" for name, count in names.items() if count > 1)
-    if not roles["status"]:
+    if not is_document and not roles["status"]:
         yield "no live region for messages"
