@@ -22,6 +22,7 @@ class AnnotationConfig(AppConfig):
         common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")
         common_hooks.SEARCHES.register("annotation.selectors.project_search:find_matches")
         post_migrate.connect(after_migrate, sender=self)
+        overview.register_figures("data", 10, data.count_data)
         overview.register_count(_("Items"), 10, data.count_items)
         overview.register_count(_("Outputs"), 11, data.count_outputs)
         overview.register_step("data", 10, data.make_data_step)

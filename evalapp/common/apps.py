@@ -18,5 +18,5 @@ class CommonConfig(AppConfig):
         about, label = "Remove the contents of a deleted project.", gettext_lazy("Deletion of a project")
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label=label))
         hooks.DOCTOR_CHECKS.register("evalapp.common.audit_chain:checks")
-        overview.register_section("runs", 40, sections.render_runs)
+        overview.register_section("activity", 40, sections.render_activity)
         overview.register_step("people", 20, sections.make_people_step)

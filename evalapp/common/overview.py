@@ -1,6 +1,6 @@
 """Sections and next steps on the overview of a project. Apps register functions in `AppConfig.ready`.
 
-Orders in use: counts 10, campaigns 20, writing 25, leaderboard 30, runs 40, people 50. Steps: data 10, people 20,
+Orders in use: counts 10, campaigns 20, writing 25, leaderboard 30, activity 40, people 50. Steps: data 10, people 20,
 campaigns 30, scores 40, writing 45, rankings 50."""
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ class Step:
 
 @dataclass(frozen=True)
 class CountColumn:
-    """A column in the list of projects and a count on each overview: `values[project id]`."""
+    """A column in the list of projects: `values[project id]`."""
 
     label: Any
     values: dict[int, int]
@@ -35,10 +35,12 @@ class CountColumn:
 
 CountFunction = Callable[[HttpRequest, list[Project]], dict[int, int]]
 SectionFunction = Callable[[HttpRequest, Project], str | None]
+FigureFunction = Callable[[HttpRequest, Project], list[tuple[Any, int]]]
 StepFunction = Callable[[HttpRequest, Project], Step | None]
 
 _sections: dict[str, tuple[int, SectionFunction]] = {}
 _steps: dict[str, tuple[int, StepFunction]] = {}
+_figures: dict[str, tuple[int, FigureFunction]] = {}
 _counts: dict[Any, tuple[int, Callable[..., CountColumn]]] = {}
 
 
@@ -60,6 +62,17 @@ def list_sections(request: HttpRequest, project: Project) -> list[str]:
 def list_steps(request: HttpRequest, project: Project) -> list[Step]:
     """Return the next steps of a project for this user, in their order."""
     return [step for step in _call(_steps, lambda name: _("A next step"), request, project) if step is not None]
+
+
+def register_figures(name: str, order: int, function: FigureFunction) -> None:
+    """Register `function(request, project)`, which returns the labels and counts at the head of an overview."""
+    _figures[name] = (order, function)
+
+
+def list_figures(request: HttpRequest, project: Project) -> list[tuple[Any, int]]:
+    """Return the counts of a project, in their order."""
+    counted = _call(_figures, lambda name: _("The counts of this overview"), request, project)
+    return [figure for figures in counted for figure in figures]
 
 
 def register_count(label: Any, order: int, function: CountFunction) -> None:

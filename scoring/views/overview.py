@@ -5,8 +5,7 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.translation import gettext as _
 
-from annotation.models import Comparison, Rating
-from annotation.selectors.presence import has_outputs
+from annotation.selectors.presence import has_judgements, has_outputs
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.common.navigation import find_role
@@ -65,7 +64,7 @@ def rankings_step(request: HttpRequest, project: Project) -> Step | None:
     if not _may(request, project, "read"):
         return None
     seen = has_read(request.user, project)
-    if not seen and not any(rows.objects.filter(project=project).exists() for rows in (Rating, Comparison)):
+    if not seen and not has_judgements(project):
         return None
     return Step(
         title=_("Read the leaderboards"),

@@ -10,7 +10,7 @@ from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR, Role
 from evalapp.accounts.selectors import my_projects
 from evalapp.accounts.services import may_create_projects
-from evalapp.common.overview import list_counts, list_sections, list_steps
+from evalapp.common.overview import list_counts, list_figures, list_sections, list_steps
 from evalapp.common.pages import page, project_page
 from evalapp.common.selectors import list_deletions
 
@@ -36,12 +36,13 @@ def overview(request: HttpRequest, project: Project) -> HttpResponse:
     """Show a project. Annotators, who may not see its data, are redirected to their work."""
     if project.role is not None and project.role not in ROLES_FOR["read"]:
         return redirect("annotation:my-work")
+    figures = list_figures(request, project)  # first: later parts need not ask what it has counted
     steps = list_steps(request, project)
     context = {
         "project": project,
         "sections": list_sections(request, project),
         "steps": steps,
         "following": next((step for step in steps if not step.done), None),
-        "counts": list_counts(request, [project]),
+        "figures": figures,
     }
     return page(request, "common/home/overview.html", context)

@@ -1,4 +1,4 @@
-"""Sections and steps of this app on the overview of a project: the latest runs, and people."""
+"""Sections and steps of this app on the overview of a project: the latest events, and people."""
 
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -8,18 +8,16 @@ from django.utils.translation import ngettext
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import ROLES_FOR, Role
+from evalapp.common.activity import list_activity
 from evalapp.common.navigation import find_role
 from evalapp.common.overview import Step
-from evalapp.common.selectors import list_runs
-
-LATEST = 5
 
 
-def render_runs(request: HttpRequest, project: Project) -> str | None:
-    runs = list(list_runs(project).order_by("-pk")[:LATEST])
-    if not runs:
+def render_activity(request: HttpRequest, project: Project) -> str | None:
+    events = list_activity(project)
+    if not events:
         return None
-    return render_to_string("common/overview/runs.html", {"project": project, "runs": runs}, request)
+    return render_to_string("common/overview/activity.html", {"project": project, "events": events}, request)
 
 
 def make_people_step(request: HttpRequest, project: Project) -> Step | None:
