@@ -118,11 +118,12 @@ def _count_rows(campaign: Campaign) -> int:
     if campaign.kind == Campaign.Kind.TURING:
         references = Reference.objects.filter(set__project_id=campaign.project_id, set__name=ORIGINAL)
         outputs = outputs.filter(item__in=references.values("item"))
-    # The plan may select only the last step of a system.
+    if campaign.kind != Campaign.Kind.PAIRWISE:
+        # The plan may select only the last step of a system.
+        is_last = campaign.plan.get("steps") == "last"
+        return outputs.order_by().values("item", "system").distinct().count() if is_last else outputs.count()
     count = Count("system", distinct=True) if campaign.plan.get("steps") == "last" else Count("pk")
     sizes = [n for _, n in outputs.order_by().values_list("item").annotate(n=count)]
-    if campaign.kind != Campaign.Kind.PAIRWISE:
-        return sum(sizes)
     players = ("system",) if campaign.plan.get("steps") == "last" else ("system", "step")
     every = sum(n * (n - 1) // 2 for n in sizes)
     wanted = _wanted(campaign, outputs.order_by().values(*players).distinct().count())
