@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import wrap
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -116,7 +117,8 @@ def draw_forest(
     labels: Any = {"condition": {"test": f"indexof({grey}, datum.value) >= 0", "value": soft}, "value": ink}
     left = alt.Axis(
         orient="left", labelLimit=240 if width == WIDE else 120, ticks=False, domain=False, labelColor=labels,
-        labelPadding=8, grid=False, labelExpr="datum.value" if width == WIDE else "split(datum.value, ', ')",
+        labelPadding=8, grid=False, labelExpr="datum.value" if width == WIDE else _break_labels(order),
+        labelLineHeight=12,
     )  # fmt: skip
     domain = alt.Scale(domain=order)
 
@@ -147,6 +149,13 @@ def draw_forest(
             offset += 22 + 7 * max(len(head), *map(len, texts.values()))
     chart = layers.resolve_axis(y="independent")
     return _plot(chart, title, description, theme, size_forest(len(drawn), width))
+
+
+def _break_labels(labels: Sequence[str]) -> str:
+    """Return an expression that breaks long labels into two lines."""
+    broken = {label: wrap(label, 20, break_on_hyphens=False) for label in labels}
+    lines = {label: [*parts[:1], *filter(None, [" ".join(parts[1:])])] for label, parts in broken.items()}
+    return f"({json.dumps(lines, ensure_ascii=False)})[datum.value]"
 
 
 def _draw_mark(mark: Mark, number: int, scale: Any, span: Sequence[float], theme: Theme) -> Any:
