@@ -153,7 +153,7 @@ def draw_forest(
 
 def _break_labels(labels: Sequence[str]) -> str:
     """Return an expression that breaks long labels into two lines."""
-    broken = {label: wrap(label, 20, break_on_hyphens=False) for label in labels}
+    broken = {label: wrap(label, 18, break_on_hyphens=False) for label in labels}
     lines = {label: [*parts[:1], *filter(None, [" ".join(parts[1:])])] for label, parts in broken.items()}
     return f"({json.dumps(lines, ensure_ascii=False)})[datum.value]"
 
