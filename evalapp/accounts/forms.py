@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 from django import forms
 from django.contrib.auth.forms import AuthenticationForm, PasswordChangeForm, PasswordResetForm, SetPasswordForm
+from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from evalapp.common.errors import EvalappError
@@ -176,13 +177,23 @@ class NewProjectForm(ProjectForm):
     slug = forms.CharField(
         label=_("Short name"),
         max_length=63,
-        help_text=_("Used in addresses and commands: a-z, 0-9 and hyphens. It cannot be changed later."),
-        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false"}),
+        required=False,
+        help_text=_(
+            "Used in addresses and commands: a-z, 0-9 and hyphens. It cannot be changed later. Empty: from the name."
+        ),
+        widget=forms.TextInput(attrs={"autocapitalize": "none", "spellcheck": "false", "data-slug-of": "id_name"}),
     )
     field_order = ["name", "slug"]
 
     class Meta(ProjectForm.Meta):
         fields = ["name", "task", "lang", "notes"]
+
+    def clean_slug(self) -> str:
+        """Return the short name, derived from the name if it is empty."""
+        slug: str = self.cleaned_data["slug"] or slugify(self.cleaned_data.get("name", ""))[:63].strip("-_")
+        if not slug:
+            raise forms.ValidationError(_("Enter a short name: the name has no letters from a to z."))
+        return slug
 
 
 class DeleteForm(forms.Form):

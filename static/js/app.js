@@ -246,6 +246,16 @@ if (window.htmx) {
   });
 }
 
+// A short name follows the name until somebody types one.
+for (const slug of document.querySelectorAll("[data-slug-of]")) {
+  const name = document.getElementById(slug.dataset.slugOf);
+  const derive = () => name.value.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase()
+    .replace(/[^a-z0-9_\s-]/g, "").trim().replace(/[\s-]+/g, "-").slice(0, 63).replace(/^[-_]+|[-_]+$/g, "");
+  let follows = !slug.value;
+  slug.addEventListener("input", () => { follows = !slug.value; });
+  name.addEventListener("input", () => { if (follows) slug.value = derive(); });
+}
+
 // On narrow screens the project navigation scrolls sideways: show the current entry.
 for (const here of document.querySelectorAll(".site-nav [aria-current]")) {
   const row = here.closest(".site-nav");

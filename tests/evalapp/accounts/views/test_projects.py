@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from evalapp.accounts.models import Project
 
 
@@ -18,6 +20,22 @@ def test_taken_or_reserved_short_name_is_reported_at_its_field(client, cast):
         answer = client.post("/projects/new/", {"name": "B", "slug": slug, "task": "d", "lang": "en"})
         assert answer.status_code == 422
         assert text in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"), [("Weekend chat, part 2", "weekend-chat-part-2"), ("Gespräche: Bäcker", "gesprache-backer")]
+)
+def test_an_empty_short_name_follows_the_name(client, cast, name, slug):
+    client.force_login(cast.researcher)
+    form = {"name": name, "slug": "", "task": "dialogue", "lang": "en"}
+    assert client.post("/projects/new/", form).url == f"/projects/{slug}/"
+
+
+def test_a_name_without_latin_letters_needs_a_short_name(client, cast):
+    client.force_login(cast.researcher)
+    answer = client.post("/projects/new/", {"name": "模型", "slug": "", "task": "dialogue", "lang": "zh"})
+    assert answer.status_code == 422
+    assert "slug" in answer.context["form"].errors
 
 
 def test_annotator_cannot_create_a_project(client, cast):
