@@ -167,7 +167,7 @@ def test_pages_appear_without_their_curves(scored, client, monkeypatch, lenient_
     """The page of a trained evaluator, of a training, and of the gold reliability of references."""
     from scoring.views import evaluators, trained, writing_gold
 
-    for module, name in ((evaluators, "draw"), (trained, "draw"), (writing_gold, "plot")):
+    for module, name in ((evaluators, "draw_folds"), (trained, "draw_folds"), (writing_gold, "plot")):
         monkeypatch.setattr(module, name, fail)
     client.force_login(scored.researcher)
     run = Run.objects.create(project=scored.project, kind="train", title="Train x", state="succeeded")
