@@ -151,7 +151,7 @@ def test_missing_ratings_name_the_other_choice(compared, client):
     assert "By comparisons" in shown
     by_aspect = read_page(client.get("/projects/alpha/evaluation/aspects/"))
     assert "No aspect" in by_aspect
-    assert "data-empty" not in by_aspect
+    assert 'data-empty="ratings"' in by_aspect
     with pytest.raises(CommandError, match="meta --people win-rate"):
         call_command("meta", "alpha", "--level", "segment")
     Comparison.objects.filter(project=compared.project).delete()
