@@ -134,7 +134,14 @@ SHOTS = (
     Shot("not-there", "/projects/nothing/"),
 )
 #: The pictures of README and docs: name of the shot -> name of the file.
-CHOSEN = {"systems": "systems", "evaluation": "evaluation", "judging-rating": "judging", "overview": "overview"}
+CHOSEN = {
+    "systems": "systems",
+    "evaluation": "evaluation",
+    "judging-rating": "judging",
+    "overview": "overview",
+    "items": "items",
+    "write": "writing",
+}
 
 
 # ---- the installation -------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ def test_evaluators_against_each_other(scored, client):
     assert "rated or not" in read_page(client.get(place("evaluation-board", "matrix")))
     svg = client.get(place("evaluation-board-svg", "matrix")).content.decode()
     assert "<desc" in svg
-    assert f"{names[0]}, {names[1]}: " in svg
+    assert f"{names[1]}, {names[0]}: " in svg  # the triangle below the diagonal
     wrong = client.get(reverse("api-leaderboard-matrix", args=["alpha"]), {"coefficient": "kendall"})
     assert wrong.status_code == 400
 
