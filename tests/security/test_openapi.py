@@ -54,6 +54,7 @@ BEYOND_THE_SCHEMA = {
     "POST /api/v1/projects/{slug}/rater-filters/": "its raters have judged here",
     "POST /api/v1/projects/{slug}/reference-sets/": "two different sets, and a name that is not taken",
     "POST /api/v1/projects/{slug}/runs/": "the members depend on the kind, and name what the project has",
+    "POST /api/v1/projects/{slug}/scores/": "evaluators that are installed or trained here",
     "POST /api/v1/projects/{slug}/snapshots/": "the parameters of a table depend on its kind",
     "GET /api/v1/projects/{slug}/agreement/": "ranks have no categories; what has been judged",
     "GET /api/v1/projects/{slug}/power/": "a pilot of what has been judged",
