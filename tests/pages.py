@@ -38,6 +38,14 @@ def read_page(response: Any) -> str:
     return squeeze(response.content.decode())
 
 
+def fetch_figures(client: Any, page: str) -> list[bytes]:
+    """Return the files, SVG and PDF, of the plots that are drawn inside a page."""
+    links = [unescape(link) for link in re.findall(r'href="([^"]*[?&]figure=[^"]*)"', page)]
+    responses = [client.get(link) for link in links]
+    assert [response.status_code for response in responses] == [200] * len(links)
+    return [response.content for response in responses]
+
+
 def list_failed_figures(page: str) -> list[str]:
     """Return the names of the figures that a page could not show because of an internal error."""
     return [name for names in re.findall(r'data-failed="([^"]*)"', page) for name in names.split("; ")]

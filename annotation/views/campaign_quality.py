@@ -11,10 +11,11 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign
 from annotation.selectors.campaigns_quality import LATEST, compute_quality
+from evalapp.common.figures import send_figure
 from evalapp.side_figures import side_figure
 
 from .campaign_pages import JUDGING
-from .writing_plots import Dot, Line, draw_rounds, looks
+from .writing_plots import Dot, Line, draw_rounds, list_figures, looks
 
 
 @require_safe
@@ -26,7 +27,7 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     plots: list[dict[str, Any]] = []
     with side_figure(_("The plots of this page")):
         plots = _plots(campaign, figures["aspects"])
-    return JUDGING.show(
+    return send_figure(request, list_figures(plots)) or JUDGING.show(
         request,
         "quality",
         campaign,

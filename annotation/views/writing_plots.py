@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+from evalapp.common.figures import Figure
 from evalapp.plot_style import DASHES, get_colour, name_ticks, round_ticks
 from evalapp.side_figures import side_figure
 
@@ -183,6 +184,14 @@ def _ticks(first: float, last: float, at: Across, across: str) -> list[str]:
     parts = [f'<text x="{at(x, 0):.1f}" y="{HEIGHT - BOTTOM + 16}" text-anchor="middle">{x:,}</text>' for x in rounds]
     parts.append(f'<text x="{LEFT + 4}" y="{HEIGHT - 4}">{escape(across)}</text>')
     return parts
+
+
+def list_figures(plots: Sequence[Mapping[str, Any]]) -> list[Figure]:
+    """Return the plots of a page as files of their own."""
+    return [
+        Figure(one["title"], one["svg"], [(line["name"], line["colour"], line["dash"]) for line in one["legend"]])
+        for one in plots
+    ]
 
 
 def _lines(rows: Mapping[str, Sequence[Any]], names: Mapping[str, str]) -> list[Line]:

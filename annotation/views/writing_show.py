@@ -12,12 +12,13 @@ from annotation.selectors.writing_watch import watch
 from annotation.services.writing_plans import estimate_writing, list_opening_problems
 from evalapp.accounts.models import User
 from evalapp.accounts.selectors import rater_names
+from evalapp.common.figures import send_figure
 from evalapp.common.markdown import render_markdown
 
 from .campaign_pages import WRITING
 from .writing_forms import ARM_NAMES, CONSTRAINTS
 from .writing_lists import make_written_lines
-from .writing_plots import plot
+from .writing_plots import list_figures, plot
 
 LATEST_SHOWN = 8
 
@@ -28,6 +29,9 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     campaign = WRITING.find(request, slug, pk)
     if campaign.state == WritingCampaign.State.DRAFT:
         return WRITING.show(request, "draft", campaign, **_draft(campaign))
+    context = make_watch_context(request.user, campaign)
+    if drawn := send_figure(request, list_figures(context["plots"])):
+        return drawn
     latest = list(list_written(campaign=campaign)[:LATEST_SHOWN])
     skips = campaign.tasks.filter(state=WritingTask.State.SKIPPED).exclude(skip_reason="")
     return WRITING.show(
@@ -39,7 +43,7 @@ def writing_show(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         skips=list(skips.select_related("unit__item").order_by("-closed_at")[:LATEST_SHOWN]),
         flags=campaign.flags.filter(resolved_at=None).count(),
         live=campaign.state in (WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED),
-        **make_watch_context(request.user, campaign),
+        **context,
     )
 
 

@@ -8,6 +8,7 @@ from html import escape
 
 from django.utils.safestring import SafeString, mark_safe
 
+from evalapp.common.figures import Figure
 from evalapp.plot_style import DASHES, PALETTE, get_colour, name_ticks, round_ticks
 
 WIDTH, HEIGHT = 640, 220
@@ -65,13 +66,19 @@ class Picture:
     axis: str
     svg: SafeString
     series: Sequence[Series]
+    title: str
+
+    @property
+    def figure(self) -> Figure:
+        """The plot as a file of its own."""
+        return Figure(self.title, self.svg, [(line.name, line.colour, line.dash) for line in self.series])
 
 
 def draw(curves: Mapping[str, Points], *, title: str, axis: str, named: bool = True) -> Picture:
     """Draw a line for each series with finite points. Adjacent lines differ in colour and dash. `named`: the plot
     contains the name of the axis."""
     series = _find_series(curves)
-    return Picture(axis, _svg(series, title, axis if named else "", _span(series)), series)
+    return Picture(axis, _svg(series, title, axis if named else "", _span(series)), series, title)
 
 
 def draw_folds(curves: Mapping[str, Points], *, title: str, axis: str) -> list[Picture]:
@@ -85,11 +92,12 @@ def draw_folds(curves: Mapping[str, Points], *, title: str, axis: str) -> list[P
     names = list(dict.fromkeys(name for lines in parts.values() for name in lines))
     series = {fold: _find_series(lines, names) for fold, lines in parts.items()}
     span = _span([line for lines in series.values() for line in lines])
-    return [
-        Picture(fold or axis, _svg(lines, f"{title}, {fold}" if fold else title, axis, span), lines)
-        for fold, lines in series.items()
-        if lines
-    ]
+    pictures = []
+    for fold, lines in series.items():
+        name = f"{title}, {fold}" if fold else title
+        if lines:
+            pictures.append(Picture(fold or axis, _svg(lines, name, axis, span), lines, name))
+    return pictures
 
 
 def _find_series(curves: Mapping[str, Points], names: Sequence[str] = ()) -> list[Series]:

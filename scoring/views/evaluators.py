@@ -20,6 +20,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.figures import send_figure
 from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
 from evalapp.common.models import Run
@@ -222,6 +223,9 @@ def evaluator(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
         **(_scores(project, score_set) if score_set else {}),
         **(_training(request, row) if row else {}),
     }
+    drawn = [*(context.get("losses") or ()), *context.get("figures", ()), *context.get("more_figures", ())]
+    if file := send_figure(request, [picture.figure for picture in drawn]):
+        return file
     if score_set is None:
         asked = Run.objects.filter(project=project, kind="score", params__evaluator=evaluator, state__in=Run.ACTIVE)
         context["scoring_run"] = asked.first()

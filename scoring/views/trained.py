@@ -16,6 +16,7 @@ from django.views.decorators.http import require_GET
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
+from evalapp.common.figures import send_figure
 from evalapp.common.forms import read_number
 from evalapp.common.models import Run
 from evalapp.common.pages import page, project_page
@@ -140,7 +141,9 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
             read_curve(run), title=_("Loss of %(run)s") % {"run": run.title}, axis=_("mean loss since the last point")
         )
     context = {"project": run.project, "run": run, "losses": losses}
-    return page(request, "scoring/training/curve.html", context, fragment="curve")
+    return send_figure(request, [picture.figure for picture in losses or ()]) or page(
+        request, "scoring/training/curve.html", context, fragment="curve"
+    )
 
 
 @project_page(GET="read")

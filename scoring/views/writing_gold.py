@@ -1,14 +1,17 @@
 """Gold reliability of references during a writing campaign, from ratings."""
 
+from typing import Any
+
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext as _
 
 from annotation.models import WritingCampaign
 from annotation.selectors.campaigns import get_campaign
 from annotation.views.writing_forms import ARM_NAMES
-from annotation.views.writing_plots import plot
+from annotation.views.writing_plots import list_figures, plot
 from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
+from evalapp.common.figures import send_figure
 from evalapp.common.pages import page, project_page
 from evalapp.side_figures import side_figure
 
@@ -24,18 +27,21 @@ def writing_gold(request: HttpRequest, project: Project, pk: int) -> HttpRespons
     result = gold_growth(user=request.user, campaign=campaign, aspect=request.GET.get("aspect", ""))
     across = _("candidates processed") if campaign.in_rounds else _("references written")
     axis = _("gold reliability, %(metric)s, 95 %%") % {"metric": result.metric}
-    plots = []
+    plots: list[dict[str, Any]] = []
     with side_figure(_("The plots of this page")):
-        plots = [
+        drawn = [
             plot(result.by_arm, ARM_NAMES, title=_("By arm"), across=across, axis=axis),
             plot(result.by_person, {}, title=_("By annotator"), across=across, axis=axis),
         ]
+        plots = [one for one in drawn if one is not None]
     context = {
         "project": project,
         "campaign": campaign,
         "gold": result,
         "across": across,
-        "plots": [one for one in plots if one is not None],
+        "plots": plots,
         "other_aspects": [name for name in result.aspects if name != result.aspect],
     }
-    return page(request, "scoring/writing_gold.html", context, fragment="growth")
+    return send_figure(request, list_figures(plots)) or page(
+        request, "scoring/writing_gold.html", context, fragment="growth"
+    )

@@ -12,7 +12,7 @@ from annotation.selectors.campaigns_quality import compute_quality
 from annotation.services.judging import get_next_assignment, submit_answer
 from tests.annotation.services.judging_helpers import open_for
 from tests.judging import make_draft
-from tests.pages import read_page
+from tests.pages import fetch_figures, read_page
 
 pytestmark = pytest.mark.django_db
 
@@ -40,6 +40,7 @@ def test_ratings(cast, client):
     text = read_page(show(client, cast.researcher, campaign))
     assert "Agreement over time" in text
     assert "data-cost>" in text
+    assert [file[:5] for file in fetch_figures(client, text)] == [b"<svg ", b"%PDF-"] * 2
     assert "p-anna" in text
     found = compute_quality(campaign)
     assert found["n"] == 64

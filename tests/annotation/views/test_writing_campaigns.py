@@ -17,7 +17,7 @@ from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
 from tests.factories import make_items
-from tests.pages import read_page
+from tests.pages import fetch_figures, read_page
 from tests.writing import (
     CORPUS,
     EVALUATOR,
@@ -191,6 +191,7 @@ def test_watch_page_compares_arms_with_plots(rita: Client, cast: Cast, fake: Fak
     assert reason in html
     assert html.count('class="curve rounds"') == 2
     assert "Comparison of arms" in html
+    assert [file[:5] for file in fetch_figures(rita, html)] == [b"<svg ", b"%PDF-"] * 2
     assert "<dd><a href=" in html
     assert "p-anna" in html
     assert "Predicted reliability" in html

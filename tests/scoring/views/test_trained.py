@@ -18,7 +18,7 @@ from scoring.models import Evaluator, Score
 from scoring.selectors.catalogue import entries
 from scoring.selectors.training import MISSING, artefact_folder, list_files
 from scoring.services.scores import apply_evaluator
-from tests.pages import read_page
+from tests.pages import fetch_figures, read_page
 from tests.scoring.training import make_trained, train
 
 pytestmark = pytest.mark.django_db
@@ -356,6 +356,10 @@ def test_every_figure_of_every_fold_has_its_line(researcher, toy):
         for name in names
     }
     assert "1 more</summary>" in page
+    files = fetch_figures(researcher, page)
+    assert [file[:5] for file in files] == [b"<svg ", b"%PDF-"] * (2 + len(names))
+    for file, name in zip(files[::2], ("Loss of mine, fold 1", "Loss of mine, fold 2"), strict=False):
+        assert f"<title>{name}</title>".encode() in file
 
 
 @pytest.mark.parametrize("many", ["9" * 5000, "9" * 30])
