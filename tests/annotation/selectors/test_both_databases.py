@@ -85,7 +85,7 @@ def orders(cast: Cast) -> None:
     wanted = [(name, step) for name in names for step in ((None, 100, 200) if name == "B" else (None,))]
     view = get_item_view(item)
     assert [(row.output.system.name, row.output.step) for row in view.outputs] == wanted
-    assert [name for name, _ in view.references] == sorted(f"s{name}" for name in names)
+    assert [name for name, _ in view.references] == sorted((f"s{name}" for name in names), key=natural_key)
     campaign = create_campaign(
         project=project, user=cast.researcher, plan={"name": "n", "kind": "likert", "aspects": ["a"]}
     )
