@@ -66,6 +66,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "python manage.py systems weekend --by judge": GAMES,
         "python manage.py selection weekend --evaluator judge": "needs a trained evaluator: test_selection.py",
         "python manage.py meta weekend --pairs --evaluators length random judge": GAMES,
+        "report = project.create_report": "a client: tests/evalapp/client/test_reports.py",
     },
     "docs/how-to/publish-an-export.md": {"from datasets import": "needs the package datasets"},
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
