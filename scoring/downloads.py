@@ -61,7 +61,7 @@ def _tar(files: list[tuple[File, Path]], heads: list[bytes]) -> Iterator[bytes]:
 def send_report(row: SharedReport, name: str) -> HttpResponse:
     """Return the PDF of a report."""
     response = HttpResponse(_write_report(row.digest), content_type="application/pdf")
-    response.headers["Content-Disposition"] = f'inline; filename="{name}-{row.created_at:%Y-%m-%d}.pdf"'
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}-{row.created_at:%Y-%m-%d}.pdf"'
     return response
 
 

@@ -113,8 +113,7 @@ def draw_forest(
     key = legend if len(kinds) > 1 else None
     color = alt.Color("kind:N", scale=colours, legend=key)
     shape = alt.Shape("kind:N", scale=_shapes(kinds), legend=key)
-    grey = json.dumps([row["label"] for row in drawn if row["kind"] != main], ensure_ascii=False)
-    labels: Any = {"condition": {"test": f"indexof({grey}, datum.value) >= 0", "value": soft}, "value": ink}
+    labels: Any = _colour_labels([row["label"] for row in drawn if row["kind"] != main], soft, ink)
     left = alt.Axis(
         orient="left", labelLimit=240 if width == WIDE else 120, ticks=False, domain=False, labelColor=labels,
         labelPadding=8, grid=False, labelExpr="datum.value" if width == WIDE else _break_labels(order),
@@ -149,6 +148,12 @@ def draw_forest(
             offset += 22 + 7 * max(len(head), *map(len, texts.values()))
     chart = layers.resolve_axis(y="independent")
     return _plot(chart, title, description, theme, size_forest(len(drawn), width))
+
+
+def _colour_labels(grey: Sequence[str], soft: str, ink: str) -> dict[str, Any]:
+    """Return the colour of labels: `soft` for those in `grey`, `ink` for others."""
+    test = f"indexof({json.dumps(grey, ensure_ascii=False)}, datum.value) >= 0"
+    return {"condition": {"test": test, "value": soft}, "value": ink}
 
 
 def _break_labels(labels: Sequence[str]) -> str:

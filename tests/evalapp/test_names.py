@@ -208,7 +208,7 @@ TAKEN_AT_A_DOOR = {
     "User.username", "User.first_name", "Project.slug", "Project.name", "Project.task", "Project.lang",
     "Invitation.label", "Invitation.landing", "ApiToken.name", "Upload.title", "Campaign.slug", "Campaign.name",
     "RaterFilter.name", "WritingCampaign.slug", "WritingCampaign.name", "Corpus.name", "Corpus.language",
-    "Corpus.licence", "Corpus.source", "CorpusPart.title", "Snapshot.slug", "Snapshot.title",
+    "Corpus.licence", "Corpus.source", "CorpusPart.title", "Snapshot.slug", "Snapshot.title", "SharedReport.label",
 }  # fmt: skip
 #: Read from row files, whose parser decides (annotation.parsers), or named by a trained evaluator's slug.
 READ_FROM_ROWS = {
@@ -233,7 +233,7 @@ MADE_BY_PROGRAMS = {
     "WritingCandidate.public", "WritingAttempt.why", "WritingAttempt.body_hash", "WrittenReference.public",
     "WrittenReference.state_before", "Corpus.version", "CorpusPart.sha256", "OutboxRow.name", "Leaderboard.key",
     "Leaderboard.stamp", "Snapshot.stamp", "Evaluator.folder", "Evaluator.signature", "ScoreSet.signature",
-    "ScoreSet.short_signature", "ScoreSet.data_hash", "Score.note", "CurvePoint.series",
+    "ScoreSet.short_signature", "ScoreSet.data_hash", "Score.note", "CurvePoint.series", "SharedReport.digest",
 }  # fmt: skip
 
 

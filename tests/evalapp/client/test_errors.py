@@ -7,14 +7,34 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from evalapp.client import ApiError, Assignment, Campaign, Client, Export, Project, Run, UnexpectedAnswer, Upload
+from evalapp.client import (
+    ApiError,
+    Assignment,
+    Campaign,
+    Client,
+    Export,
+    Project,
+    Report,
+    Run,
+    UnexpectedAnswer,
+    Upload,
+)
 
 RUN = {"id": 7, "project": "p", "kind": "train", "title": "T", "state": "queued", "attempt": 0}
 UPLOAD = {"id": 3, "project": "p", "title": "items.jsonl", "state": "checking"}
 EXPORT = {"id": 9, "format": "jsonl", "state": "succeeded"}
 CAMPAIGN = {"id": 4, "project": "p", "slug": "c", "name": "C", "kind": "likert", "state": "open"}
 ASSIGNMENT = {"id": "a", "context": [], "texts": [], "state": "open"}
-WHOLE = {Run: RUN, Upload: UPLOAD, Export: EXPORT, Campaign: CAMPAIGN, Assignment: ASSIGNMENT, Project: {"slug": "p"}}
+REPORT = {"id": 8, "project": "p", "state": "open", "expires_at": "2030-01-01T00:00:00Z", "opens": 0}
+WHOLE = {
+    Run: RUN,
+    Upload: UPLOAD,
+    Export: EXPORT,
+    Campaign: CAMPAIGN,
+    Assignment: ASSIGNMENT,
+    Project: {"slug": "p"},
+    Report: REPORT,
+}
 #: No answer at all, and answers of other shapes.
 HALF = [{}, [], ["x"], "x", 3, None, {"results": ["x"]}, {"files": 3}, {"scores": "x"}]
 
@@ -46,6 +66,7 @@ CALLS: dict[str, Callable[[Client], object]] = {
     "leaderboard": lambda here: Project(here.session, "p").leaderboard(),
     "download_evaluator": lambda here: Project(here.session, "p").download_evaluator("e", "none"),
     "create_campaign": lambda here: Project(here.session, "p").create_campaign(name="C", kind="likert", aspects=["q"]),
+    "create_report": lambda here: Project(here.session, "p").create_report(),
     "run.wait": lambda here: Run.from_wire(here.session, RUN).wait(),
     "run.cancel": lambda here: Run.from_wire(here.session, RUN).cancel(),
     "upload.wait": lambda here: Upload.from_wire(here.session, UPLOAD).wait(),

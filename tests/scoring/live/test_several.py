@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from evalapp.common.models import Run
-from evalapp.common.queue import cancel_run, retry_run
+from evalapp.common.queue import cancel_run, queue_has_worker, retry_run
 from scoring.services.training import TrainingOptions, start_training
 from tests.evalapp.common.conftest import Installation, wait_until
 from tests.scoring.live_house import start
@@ -50,6 +50,8 @@ def ended(run: Run) -> bool:
 
 def test_cancelling_and_a_killed_worker_end_all_processes(house: Installation, people, tmp_path):
     start(house, "work", "cpu,gpu")
+    # Trainings go to the queue gpu only if a worker is known to serve it.
+    wait_until(lambda: queue_has_worker("gpu"), seconds=PATIENCE)
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     options = {"epochs": 5000, "processes": 2, "train_device": "cpu", "encoder": encoder}
     run = start_training(
