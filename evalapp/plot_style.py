@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from evalapp.number_text import MINUS
+
 Theme = Literal["light", "dark"]
 
 #: Derived from Okabe and Ito's colours: contrast of at least 3 on the page, distinct with protanopia and deuteranopia.
@@ -61,4 +63,4 @@ def name_ticks(ticks: Sequence[float]) -> list[str]:
     """Return the texts of ticks, all with the same number of digits and a true minus sign."""
     steps = [abs(b - a) for a, b in pairwise(ticks)] or [1.0]
     digits = max(0, -math.floor(math.log10(min(steps) or 1.0) + 1e-9))
-    return [f"{tick:,.{digits}f}".replace("-", "−") for tick in ticks]
+    return [f"{tick:,.{digits}f}".replace("-", MINUS) for tick in ticks]

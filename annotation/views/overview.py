@@ -22,7 +22,7 @@ LABELS = {
     "comparisons": gettext_noop("Comparisons"),
     "people": gettext_noop("People"),
 }
-#: A project with more rows than this is counted again after some seconds, not on each view.
+#: A project with more rows than this is counted again after this many seconds, not on each view.
 COUNTED_ANEW, SECONDS = 200_000, 300
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from evalapp.number_text import MINUS
+
 #: Longest value of a result that is shown as a fact, and length at which parameters are truncated.
 MAX_FACT, MAX_PARAM = 120, 500
 #: Number of list items that are shown.
@@ -56,9 +58,9 @@ def format_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, int):
-        return str(value) if name in IDS else f"{value:,}".replace("-", "−")
+        return str(value) if name in IDS else f"{value:,}".replace("-", MINUS)
     if isinstance(value, float):
-        return f"{value:.4g}".replace("-", "−") if math.isfinite(value) else "-"
+        return f"{value:.4g}".replace("-", MINUS) if math.isfinite(value) else "-"
     if isinstance(value, dict | list):
         return json.dumps(value, ensure_ascii=False)
     return str(value)

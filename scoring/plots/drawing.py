@@ -15,6 +15,7 @@ from xml.sax.saxutils import escape
 
 from evalapp.markup import show_hidden
 from evalapp.names import natural_key
+from evalapp.number_text import show_figure
 from evalapp.plot_style import FONT, INK, NARROW, PALETTE, SHAPES, WIDE, Size, Theme, round_ticks
 from evalapp.translation import gettext as _
 
@@ -71,10 +72,10 @@ def plan_forest(rows: Sequence[Mapping[str, Any]], *, finding: str, **said: Any)
 
 def name_estimate(row: Mapping[str, Any], digits: int = 3) -> str:
     """Return a value with its interval as text."""
-    text = _figure(row["value"], digits)
+    text = show_figure(row["value"], digits)
     if row["low"] is None or row["high"] is None:
         return text
-    return f"{text} [{_figure(row['low'], digits)}, {_figure(row['high'], digits)}]"
+    return f"{text} [{show_figure(row['low'], digits)}, {show_figure(row['high'], digits)}]"
 
 
 def size_forest(n_rows: int, width: int = WIDE) -> Size:
@@ -202,11 +203,7 @@ def _side_axis(texts: Mapping[str, str], head: str, offset: int, color: str) -> 
 def _name_values(rows: Sequence[Mapping[str, Any]], digits: int, with_intervals: bool) -> dict[str, str]:
     if with_intervals:
         return {row["label"]: name_estimate(row, digits) for row in rows}
-    return {row["label"]: _figure(row["value"], digits) for row in rows}
-
-
-def _figure(value: float, digits: int) -> str:
-    return f"{value:.{digits}f}".replace("-", "−")
+    return {row["label"]: show_figure(row["value"], digits) for row in rows}
 
 
 def _widen(values: Sequence[float]) -> list[float]:

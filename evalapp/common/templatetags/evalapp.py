@@ -19,13 +19,13 @@ from evalapp.common.documentation import find_help
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.common.turns import name_speakers
+from evalapp.number_text import MINUS, show_figure
 from evalapp.side_figures import failure_sentence
 
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
 register.filter("speakers", name_speakers)
 
-MINUS = "−"
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 
 #: Number of units in the next larger one, and how to format a number of them.
@@ -85,9 +85,7 @@ def span(seconds: float | None) -> str:
 @register.filter
 def figure(value: Any, digits: int = 3) -> str:
     """Format a number with fixed digits; undefined is a dash."""
-    if _undefined(value):
-        return "-"
-    return f"{value:.{int(digits)}f}".replace("-", MINUS)
+    return show_figure(None if value == "" else value, int(digits))
 
 
 @register.filter
@@ -99,7 +97,7 @@ def true_minus(text: Any) -> str:
 @register.filter
 def signed(value: Any, digits: int = 3) -> str:
     """Format a difference like `figure`, with its sign."""
-    return "-" if _undefined(value) else f"{value:+.{int(digits)}f}".replace("-", MINUS)
+    return show_figure(None if value == "" else value, int(digits), sign=True)
 
 
 @register.filter

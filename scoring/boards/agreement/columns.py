@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from evalapp.markup import escape_latex
+from evalapp.number_text import show_figure
 from evalapp.plot_style import HALF
 from evalapp.side_figures import failure_sentence
 from evalapp.translation import gettext as _
@@ -195,11 +196,11 @@ class Column:
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
+    return show_figure(value, 2, sign=True)
 
 
 def _plain(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return show_figure(value, 2)
 
 
 def _share(value: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalapp.number_text import show_figure
 from evalapp.side_figures import failure_sentence
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
@@ -15,6 +16,7 @@ from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COMPARED, FIGURES, JUDGED, LEVELS, METHODS, MODELS, PEOPLE
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.page import Scale, place_rows, scale_around_zero, scale_shares, scale_values
+from scoring.boards.systems.columns import assign_letters
 
 KINDS = {
     "machine": gettext_noop("machine"),
@@ -22,7 +24,6 @@ KINDS = {
     "reference": gettext_noop("reference"),
     "control": gettext_noop("control"),
 }
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
 Estimate = Mapping[str, Any]
 
 
@@ -94,11 +95,6 @@ def build_document(content: Mapping[str, Any]) -> Document:
     return Document(about["name"], " · ".join(part for part in parts if part), made, tuple(sections))
 
 
-def show_figure(value: float | None, digits: int = 3) -> str:
-    """Format a number as pages do; undefined is a dash."""
-    return "-" if value is None else f"{value:.{digits}f}".replace("-", "−")
-
-
 def _show_interval(estimate: Estimate, digits: int) -> str:
     if estimate.get("low") is None or estimate.get("high") is None:
         return "-"
@@ -145,21 +141,6 @@ def _missing_reason(part: Mapping[str, Any] | None) -> str:
 # ---- systems --------------------------------------------------------------------------------------------------------
 
 
-def assign_letters(labels: Sequence[str], groups: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Return the letters of each row: rows that share one are not significantly different. `groups` are runs of
-    adjacent rows; a row in none has a letter of its own."""
-    places = {label: number for number, label in enumerate(labels)}
-    runs = [[label for label in group if label in places] for group in groups]
-    inside = {label for run in runs for label in run}
-    runs += [[label] for label in labels if label not in inside]
-    letters: dict[str, str] = dict.fromkeys(labels, "")
-    for number, run in enumerate(sorted((run for run in runs if run), key=lambda run: places[run[0]])):
-        letter = LETTERS[number % len(LETTERS)] + str(number // len(LETTERS) or "")
-        for label in run:
-            letters[label] += letter
-    return letters
-
-
 def _write_systems(content: Mapping[str, Any]) -> Section:
     part, title = content["tables"].get("systems"), _("Systems")
     if _is_missing(part):
@@ -167,8 +148,7 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
     table = part["table"]
     digits = 0 if table["method"] in MODELS else 3
     scale = scale_values(table["rows"], table["scale"])
-    ranked = [row for row in table["rows"] if row["value"] is not None]
-    letters = assign_letters([row["label"] for row in ranked], table.get("groups", []))
+    letters = assign_letters(table)
     lines = [
         Line(
             (
@@ -192,7 +172,8 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
     lead = _("Human judgements of %(aspect)s, best first.") % {"aspect": table["aspect"]}
     total = sum(row["n_ratings"] or 0 for row in table["rows"])
     share = sum((row["simulated"] or 0) * (row["n_ratings"] or 0) for row in table["rows"])
-    notes = [_("Systems that share a letter are not significantly different."), *_list_notes(table)]
+    shared = [_("Systems that share a letter are not significantly different.")] if letters else []
+    notes = [*shared, *_list_notes(table)]
     return Section(
         "systems", title, lead, _show_share(share or table["n_simulated"] or 0, total),
         grid=Grid(heads, tuple(lines), frozenset({0, 4, 6}), scale), notes=tuple(notes),

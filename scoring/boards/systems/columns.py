@@ -198,6 +198,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "is_own": _gives_values(table) if table and table["by"] else False,
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
+        "has_letters": bool(find_letters(table)),
         "has_bar": any(row["bar"] for row in drawn),
         "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),
@@ -291,7 +292,7 @@ def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.
     else:
         axis = _(AXES[query.method])
     title = _("Systems of %(project)s by %(by)s") % {"project": project, "by": query.by or table["aspect"]}
-    letters = side_value(_("The letters of systems"), lambda: name_groups(table), {})
+    letters = find_letters(table)
     rows = [{**row, "letters": letters.get(row["label"], "")} for row in table["rows"]]
     digits = 0 if query.method in MODELS or query.plays_games else 3
     marks = [drawing.Mark(0.5)] if table["method"] in ("win-rate", "m1") else []
@@ -307,21 +308,27 @@ def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.
     )
 
 
-def name_groups(table: Mapping[str, Any]) -> dict[str, str]:
-    """Return letters by system: systems that share one are not significantly different. Empty without groups."""
-    labels, groups = [row["label"] for row in table["rows"]], table.get("groups", [])
-    if not groups:
+def assign_letters(table: Mapping[str, Any]) -> dict[str, str]:
+    """Return letters by label of system: systems that share one are not significantly different. The groups of the
+    table are runs of adjacent rows; a row in none differs from all others and has a letter of its own. Empty for a
+    single system, and for tables that have no groups."""
+    labels = [row["label"] for row in table["rows"] if row["value"] is not None]
+    if "groups" not in table or len(labels) < 2:
         return {}
-    alone = [[label] for label in labels if all(label not in group for group in groups)]
-    ordered = sorted([*groups, *alone], key=lambda group: min(map(labels.index, group)))
-    if len(ordered) > len(ascii_lowercase):
-        return {}
-    pairs = zip(ascii_lowercase, ordered, strict=False)
-    result: dict[str, str] = {}
-    for letter, group in pairs:
-        for label in group:
-            result[label] = result.get(label, "") + letter
-    return result
+    places = {label: number for number, label in enumerate(labels)}
+    runs = [[label for label in group if label in places] for group in table["groups"]]
+    inside = {label for run in runs for label in run}
+    runs += [[label] for label in labels if label not in inside]
+    letters: dict[str, str] = dict.fromkeys(labels, "")
+    for number, run in enumerate(sorted(filter(None, runs), key=lambda run: places[run[0]])):
+        letter = ascii_lowercase[number % 26] + str(number // 26 or "")
+        for label in run:
+            letters[label] += letter
+    return letters
+
+
+def find_letters(table: Mapping[str, Any] | None) -> dict[str, str]:
+    return side_value(_("The letters of systems"), lambda: assign_letters(table) if table else {}, {})
 
 
 def _describe(table: Mapping[str, Any], digits: int) -> str:
@@ -336,7 +343,7 @@ def _describe(table: Mapping[str, Any], digits: int) -> str:
     others = [row["label"] for row in valued if row["label"] in joined_with - {first["label"]}]
     if others:
         sentences.append(_("Not significantly different from it: %(systems)s.") % {"systems": ", ".join(others)})
-    elif table.get("groups") and len(valued) > 1:
+    elif "groups" in table and len(valued) > 1:
         sentences.append(_("It is significantly different from all others."))
     return " ".join(sentences)
 

@@ -10,7 +10,8 @@ import pytest
 
 from scoring.boards.render.page import Scale
 from scoring.boards.render.pdf import write_pdf
-from scoring.boards.render.report import Document, Grid, Line, Section, assign_letters
+from scoring.boards.render.report import Document, Grid, Line, Section
+from scoring.boards.systems.columns import assign_letters
 
 NOW = datetime(2026, 11, 26, 12, 0, tzinfo=UTC)
 
@@ -72,4 +73,7 @@ def test_long_tables_repeat_their_head():
     ],
 )
 def test_letters_by_hand(groups, letters):
-    assert list(assign_letters(["w", "x", "y", "z"], groups).values()) == letters
+    rows = [{"label": label, "value": 1.0} for label in "wxyz"]
+    assert list(assign_letters({"rows": rows, "groups": groups}).values()) == letters
+    assert assign_letters({"rows": rows[:1], "groups": []}) == {}, "there is nothing to differ from"
+    assert assign_letters({"rows": rows}) == {}, "nobody has tested whether they differ"

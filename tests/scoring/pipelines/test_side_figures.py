@@ -89,7 +89,7 @@ SHOWN = [
     ("systems/columns.py", "The lines that join systems", "boards.systems.columns.joined", DAVIDSON),
     ("systems/columns.py", "The bars of wins, ties and losses", "boards.systems.columns._bar", DAVIDSON),
     ("systems/columns.py", "How far the order is that of people", "boards.systems.columns._agreement_shown", DAVIDSON),
-    ("systems/columns.py", "The letters of systems", "boards.systems.columns.name_groups", DAVIDSON),
+    ("systems/columns.py", "The letters of systems", "boards.systems.columns.assign_letters", DAVIDSON),
     ("scoring/views/boards.py", "The plot", "boards.systems.columns._describe", DAVIDSON),
     ("systems/columns.py", "What the model adjusted for", "boards.systems.columns.describe_effects", DAVIDSON),
     ("scoring/boards/render/cells.py", "The remarks on figures", "boards.render.cells.list_remarks", PAIRS),
