@@ -34,9 +34,9 @@ def own_answers(request: HttpRequest, pk: int) -> HttpResponse:
     campaign = get_own_campaign(user=request.user, campaign_id=pk)
     sheet = make_sheet(campaign)
     rows = list_own_assignments(user=request.user, campaign=campaign, states=(Assignment.State.SUBMITTED.value,))
-    found = keyset(rows, order=("-order_number", "-pk"), cursor=request.GET.get("cursor", ""), size=SHOWN)
-    answers = [_make_line(row, sheet) for row in found.rows]
-    return page(request, "annotation/my/answers.html", {"campaign": campaign, "answers": answers, "page": found})
+    listed = keyset(rows, order=("-order_number", "-pk"), cursor=request.GET.get("cursor", ""), size=SHOWN)
+    answers = [_make_line(row, sheet) for row in listed.rows]
+    return page(request, "annotation/my/answers.html", {"campaign": campaign, "answers": answers, "page": listed})
 
 
 def _make_line(row: Assignment, sheet: Sheet) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def _make_line(row: Assignment, sheet: Sheet) -> dict[str, Any]:
 def own_texts(request: HttpRequest, pk: int) -> HttpResponse:
     """The annotator's written texts; each leads to its item, where the last one can be taken back."""
     campaign = get_own_campaign(user=request.user, campaign_id=pk, model=WritingCampaign)
-    found = keyset(
+    listed = keyset(
         list_own_written(user=request.user, campaign=campaign), order=("-pk",), cursor=request.GET.get("cursor", ""),
         size=SHOWN,
     )  # fmt: skip
-    return page(request, "annotation/my/texts.html", {"campaign": campaign, "texts": found.rows, "page": found})
+    return page(request, "annotation/my/texts.html", {"campaign": campaign, "texts": listed.rows, "page": listed})

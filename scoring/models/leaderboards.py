@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from django.conf import settings
 from django.db import models
 from django.utils import timezone
@@ -11,10 +9,6 @@ from django.utils.translation import gettext_lazy as _
 
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
-
-#: A table with a failed figure is computed again after this time, or after this multiple of its computing time.
-RETRY_SECONDS = 60.0
-RETRY_TIMES = 10.0
 
 
 class Leaderboard(models.Model):
@@ -46,13 +40,6 @@ class Leaderboard(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.project}"
-
-    def is_current(self, stamp: str) -> bool:
-        """Whether this table is valid for the data of `stamp`, and need not be tried again after a failed figure."""
-        if self.stamp != stamp or not self.table.get("failed"):
-            return self.stamp == stamp
-        wait = max(RETRY_SECONDS, RETRY_TIMES * self.seconds)
-        return timezone.now() < self.computed_at + timedelta(seconds=wait)
 
 
 class Snapshot(models.Model):

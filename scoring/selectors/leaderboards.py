@@ -3,11 +3,13 @@
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
 from django.db.models import CharField, Count, Exists, F, Max, OuterRef, Subquery, Value
 from django.db.models.functions import Cast
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.allocation.texts import UNSTORABLE, is_storable
@@ -22,6 +24,10 @@ from scoring.boards.base import Query
 from scoring.boards.choices import CHOICES, EARLIER
 
 from ..models import Evaluator, Leaderboard, ScoreSet
+
+#: A table with a failed figure is computed again after this time, or after this multiple of its computing time.
+RETRY_SECONDS = 60.0
+RETRY_TIMES = 10.0
 
 #: Increased when the shape, figures or notes of tables change, so that stored tables are recomputed.
 TABLE_VERSION = 12
@@ -216,3 +222,11 @@ def has_read(user: Any, project: Project) -> bool:
 
 def find_leaderboard(project: Project, query: Query) -> Leaderboard | None:
     return Leaderboard.objects.filter(project=project, key=make_key(query)).first()
+
+
+def is_current(leaderboard: Leaderboard, stamp: str) -> bool:
+    """Return whether a table is valid for the data of `stamp`, and need not be tried again after a failed figure."""
+    if leaderboard.stamp != stamp or not leaderboard.table.get("failed"):
+        return leaderboard.stamp == stamp
+    wait = max(RETRY_SECONDS, RETRY_TIMES * leaderboard.seconds)
+    return timezone.now() < leaderboard.computed_at + timedelta(seconds=wait)

@@ -132,7 +132,7 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
     stamp = tables.compute_stamp(project, query)
     stored = tables.find_leaderboard(project, query)
     _check_names(project, query)
-    if stored is not None and stored.is_current(stamp):
+    if stored is not None and tables.is_current(stored, stamp):
         return stored
     return compute_leaderboard(project=project, query=query, stamp=stamp)
 
@@ -144,7 +144,7 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     stamp = tables.compute_stamp(project, query)
     stored = tables.find_leaderboard(project, query)
     _check_names(project, query)
-    if stored is not None and stored.is_current(stamp):
+    if stored is not None and tables.is_current(stored, stamp):
         return Answer(stored.table, stored, True)
     if not is_large(project, query):
         row = compute_leaderboard(project=project, query=query, stamp=stamp)
@@ -225,7 +225,7 @@ def is_large(project: Project, query: Query) -> bool:
 
     def is_stored(other: Query) -> bool:
         row = tables.find_leaderboard(project, other)
-        return row is not None and row.is_current(tables.compute_stamp(project, other))
+        return row is not None and tables.is_current(row, tables.compute_stamp(project, other))
 
     size = ProjectSize(
         project, rows=MAX_ROWS_IN_REQUEST, judged=MAX_JUDGED_IN_REQUEST, correlated=MAX_CORRELATED_IN_REQUEST,

@@ -77,7 +77,7 @@ class Grounds:
 
     def __init__(self, project: Project, names: Sequence[str]) -> None:
         self.project, self.names = project, set(names)
-        self.found: dict[str, ReferenceSet | EvalappError] = {}
+        self.references: dict[str, ReferenceSet | EvalappError] = {}
 
     @cached_property
     def rows(self) -> dict[str, Evaluator]:
@@ -94,14 +94,14 @@ class Grounds:
 
     def get_references(self, name: str) -> ReferenceSet:
         """Return the reference set. Raises `BadInput` if it has no reference for any of the outputs."""
-        if name not in self.found:
+        if name not in self.references:
             try:
-                self.found[name] = found = get_reference_set(self.project, name)
+                self.references[name] = found = get_reference_set(self.project, name)
                 if self.n_outputs:
                     _check_references(self.project, found)
             except EvalappError as error:
-                self.found[name] = error
-        result = self.found[name]
+                self.references[name] = error
+        result = self.references[name]
         if isinstance(result, EvalappError):
             raise result
         return result

@@ -23,8 +23,7 @@ from evalapp.side_figures import side_value
 from scoring.boards.agreement.columns import format_cells, list_used_columns, plan_growth
 from scoring.boards.agreement.query import AgreementQuery
 from scoring.boards.choices import JUDGED, RATINGS
-from scoring.boards.render.grid import Column, Grid, arrange, measure_width
-from scoring.boards.render.page import Scale, place_rows
+from scoring.boards.render.page import Column, Grid, Scale, arrange, measure_width, place_rows
 from scoring.forms.agreement import FilterForm, PowerForm
 from scoring.forms.boards import AgreementForm
 

@@ -18,7 +18,7 @@ from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
 from scoring.boards.render.figures import has_earlier_test, letters_caption
-from scoring.boards.render.grid import Column, Grid, arrange, measure_width
+from scoring.boards.render.page import Column, Grid, arrange, measure_width
 from scoring.boards.systems import columns as systems_columns
 
 from ..models import Snapshot

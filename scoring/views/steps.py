@@ -16,7 +16,7 @@ from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.pages import page, project_page
 from evalapp.plot_style import HALF
 from evalapp.side_figures import side_value
-from scoring.boards.render.grid import Column, Grid, arrange
+from scoring.boards.render.page import Column, Grid, arrange
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import list_reference_sets

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from annotation.models import Item
 from tests.browser.judging_page import NOT_AS_EXPECTED, SAVED, open_judging_page, wait_for_answers
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, PRACTICE, open_comparison, open_rating
@@ -112,3 +113,49 @@ def test_account_and_sign_out_can_be_reached_on_a_phone(cast: Cast, page_for: Op
     assert page.is_visible("text=Account")
     page.click("text=Sign out")
     page.wait_for_selector("text=Sign in")
+
+
+def test_nothing_moves_for_people_who_want_less_motion(cast: Cast, page_for: Open) -> None:
+    page = open_judging_page(page_for(cast.annotator), open_rating(cast))
+    slowest = """() => Math.max(...[...document.querySelectorAll('*')].flatMap((element) => {
+      const style = getComputedStyle(element);
+      return [...style.transitionDuration.split(','), ...style.animationDuration.split(',')].map(parseFloat);
+    }))"""
+    assert page.evaluate(slowest) > 0.05, "otherwise this test shows nothing"
+    page.emulate_media(reduced_motion="reduce")
+    assert page.evaluate(slowest) <= 0.0001
+
+
+def test_the_name_of_an_item_stays_in_view(cast: Cast, page_for: Open) -> None:
+    item = Item.objects.create(project=cast.project, key="long", context=["A turn."] * 200, group="long")
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/items/{item.pk}/")
+    page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
+    assert page.evaluate("window.scrollY") > 1000
+    top = page.evaluate("document.querySelector('h1').getBoundingClientRect().top")
+    assert 0 <= top < 100
+
+
+def test_the_estimate_of_a_plan_stays_in_view(cast: Cast, page_for: Open) -> None:
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/campaigns/new/")
+    page.evaluate("window.scrollTo(0, document.documentElement.scrollHeight / 2)")
+    side = page.locator(".plan-side").bounding_box()
+    assert side["height"] > 50
+    assert 0 <= side["y"] < side["y"] + side["height"] <= page.viewport_size["height"]
+
+
+def test_check_boxes_are_aligned_like_radio_buttons(cast: Cast, page_for: Open) -> None:
+    """Both have the same distance to the top of their first line of text."""
+    page = page_for(cast.researcher)
+    page.goto(f"/projects/{cast.project.slug}/campaigns/new/")
+    drops = page.evaluate("""() => ["radio", "checkbox"].map((kind) => {
+      for (const part of document.querySelectorAll("details")) part.open = true;
+      const shown = [...document.querySelectorAll(`main input[type=${kind}]`)].filter((one) => one.checkVisibility());
+      const box = shown.find((one) => one.labels.length);
+      const range = document.createRange();
+      range.selectNodeContents(box.labels[0]);
+      const line = [...range.getClientRects()].find((part) => part.width > 40);
+      return box.getBoundingClientRect().top - line.top;
+    })""")
+    assert abs(drops[0] - drops[1]) <= 1, drops

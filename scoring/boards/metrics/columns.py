@@ -10,9 +10,18 @@ from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
-from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular
-from scoring.boards.render.page import list_p_values, place_rows, scale_around_zero, scale_shares
+from scoring.boards.render.page import (
+    Column,
+    Given,
+    Grid,
+    arrange,
+    list_p_values,
+    measure_width,
+    place_rows,
+    scale_around_zero,
+    scale_shares,
+)
 from scoring.plots import drawing
 
 TEMPLATE = "scoring/evaluation/show.html"

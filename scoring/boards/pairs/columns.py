@@ -10,9 +10,17 @@ from scoring.boards.render import cells
 from scoring.boards.render.cells import list_remarks
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
-from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
-from scoring.boards.render.page import list_p_values, place_rows, scale_shares
+from scoring.boards.render.page import (
+    Column,
+    Given,
+    Grid,
+    arrange,
+    list_p_values,
+    measure_width,
+    place_rows,
+    scale_shares,
+)
 from scoring.plots import drawing
 
 TITLE = gettext_noop("Pairwise accuracy")

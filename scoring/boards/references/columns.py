@@ -11,8 +11,8 @@ from evalapp.markup import escape_latex
 from evalapp.translation import gettext as _
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, interval, plain, stale_lines
-from scoring.boards.render.grid import Column, Given, Grid, arrange
 from scoring.boards.render.latex import tabular
+from scoring.boards.render.page import Column, Given, Grid, arrange
 from scoring.plots import drawing
 
 PARTS = ("value", "low", "high")

@@ -17,8 +17,8 @@ from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
 from scoring.boards.render.console import as_lines, chosen_line, excluded_line, plain, stale_lines
-from scoring.boards.render.grid import Column, Given, Grid, arrange
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, tabular
+from scoring.boards.render.page import Column, Given, Grid, arrange
 from scoring.plots import drawing
 
 TEMPLATE = "scoring/evaluation/further.html"

@@ -1,12 +1,194 @@
-"""Positions on the small axes of pages, and p-values of pairs."""
+"""Tables of boards on pages. Readers sort them by any column, choose columns, and show intervals, all by the address;
+intervals are drawn on an axis with round ticks."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
+from evalapp.names import natural_key
 from evalapp.plot_style import name_ticks, round_ticks
 from evalapp.side_figures import side_figure
 from evalapp.translation import gettext as _
+
+Row = Mapping[str, Any]
+#: Parameter of an address -> its values.
+Given = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table; `value` gives what its rows sort by. Without it the column cannot be sorted."""
+
+    name: str
+    label: str
+    value: Callable[[Any], Any] | None = None
+    is_number: bool = True
+    #: Whether the first sort is ascending. The default is descending for numbers, ascending for texts.
+    is_ascending: bool | None = None
+    #: Text shown on hover, small text below the label, and an address for it.
+    title: str = ""
+    small: str = ""
+    url: str = ""
+    badge: str = ""
+    css: str = ""
+    #: Readers cannot hide the column.
+    is_kept: bool = False
+    #: Only shown with intervals.
+    is_detail: bool = False
+    #: Shown once above the table if all rows have the same value.
+    is_folded: bool = False
+    #: It draws intervals, with the scale of the table in the heading.
+    is_drawn: bool = False
+    #: The label is only read aloud.
+    is_silent: bool = False
+
+
+@dataclass(frozen=True)
+class Head:
+    """A heading; `href` sorts by its column, or reverses the order."""
+
+    column: Column
+    id: str
+    href: str = ""
+    #: `ascending` or `descending` if the table is sorted by it.
+    order: str = ""
+
+    @property
+    def css(self) -> str:
+        kind = "drawn" if self.column.is_drawn else "num" if self.column.is_number else ""
+        return " ".join(part for part in (kind, self.column.css) if part)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table as its reader wants to see it."""
+
+    rows: list[Any]
+    heads: list[Head]
+    #: Column -> whether it is shown.
+    shown: dict[str, bool]
+    #: Columns with one value for all rows: (column, value).
+    same: list[tuple[Column, Any]] = field(default_factory=list)
+    intervals: bool = False
+    #: Whether a reader has sorted the table.
+    is_sorted: bool = False
+    #: Address that shows or hides the intervals; empty if there are none.
+    toggle: str = ""
+    #: Columns that readers can hide, and whether they are shown.
+    choices: list[tuple[Column, bool]] = field(default_factory=list)
+    #: Name of the parameter of columns, its constant values, and the address without it.
+    parameter: str = "columns"
+    kept: list[str] = field(default_factory=list)
+    reset: str = ""
+    #: Parameters of the address that a form for columns, and a form for everything else, send along.
+    others: list[tuple[str, str]] = field(default_factory=list)
+    carried: list[tuple[str, str]] = field(default_factory=list)
+    #: Further tables of the page by name.
+    further: dict[str, "Grid"] = field(default_factory=dict)
+
+
+def measure_width(estimate: Row) -> float | None:
+    """Return the width of an interval, by which columns of drawn intervals sort."""
+    return None if estimate["low"] is None else float(estimate["high"] - estimate["low"])
+
+
+def is_missing(value: Any) -> bool:
+    return value is None or value == "" or (isinstance(value, float) and not math.isfinite(value))
+
+
+def sort_rows(rows: Sequence[Any], value: Callable[[Any], Any], *, descending: bool) -> list[Any]:
+    """Return the rows in a stable order with missing values last; texts are in natural order (q2 before q10)."""
+
+    def key(row: Any) -> tuple[bool, Any]:
+        found = value(row)
+        return isinstance(found, str), natural_key(found) if isinstance(found, str) else found
+
+    known = [row for row in rows if not is_missing(value(row))]
+    missing = [row for row in rows if is_missing(value(row))]
+    return sorted(known, key=key, reverse=descending) + missing
+
+
+def arrange(
+    columns: Sequence[Column],
+    rows: Sequence[Any],
+    given: Given,
+    *,
+    name: str = "",
+    default: str = "",
+    has_intervals: bool = False,
+) -> Grid:
+    """Return the table for the parameters of an address: `sort` (`n`, or `-n` for descending), `columns` and
+    `intervals`.
+
+    `default` is the order of `rows`. A second table on a page has a `name`, which its parameters begin with.
+    """
+    prefix = f"{name}." if name else ""
+    by, hide = f"{prefix}sort", f"{prefix}columns"
+    pairs = [(key, value) for key, values in given.items() for value in values]
+    intervals = "1" in given.get("intervals", ())
+    wanted = set(given.get(hide, ()))
+    same = [(column, value) for column in columns for value in _only_value(column, rows)]
+    folded = {column.name for column, _value in same}
+    shown = {
+        column.name: column.is_kept
+        or (column.is_detail and intervals)
+        or (column.name in wanted if wanted else not column.is_detail and column.name not in folded)
+        for column in columns
+    }
+    asked = next(iter(given.get(by, ())), "")
+    found = next((column for column in columns if column.value and column.name == asked.removeprefix("-")), None)
+    if found is not None and found.value is not None:
+        rows = sort_rows(rows, found.value, descending=asked.startswith("-"))
+    order = asked if found is not None else default
+
+    def address(key: str, value: str = "") -> str:
+        rest = [pair for pair in pairs if pair[0] != key]
+        return "?" + urlencode([*rest, (key, value)] if value else rest)
+
+    hidable = [column for column in columns if not column.is_kept and not column.is_silent]
+    return Grid(
+        rows=list(rows),
+        heads=[
+            _make_head(column, order, f"sort-{prefix}{column.name}", partial(address, by))
+            for column in columns
+            if shown[column.name]
+        ],
+        shown=shown,
+        same=[(column, value) for column, value in same if not shown[column.name]],
+        intervals=intervals,
+        is_sorted=found is not None,
+        toggle=address("intervals", "" if intervals else "1") if has_intervals else "",
+        choices=[(column, shown[column.name]) for column in hidable],
+        parameter=hide,
+        kept=[column.name for column in columns if column.is_kept],
+        reset=address(hide) if wanted else "",
+        others=[pair for pair in pairs if pair[0] != hide],
+        carried=[pair for pair in pairs if pair[0].removeprefix(prefix) in ("sort", "columns", "intervals")],
+    )
+
+
+def _make_head(column: Column, order: str, id: str, sort: Callable[[str], str]) -> Head:
+    """Return the heading of a column; `order` is that of the table, and `sort` returns the address of another."""
+    # Narrow intervals are first.
+    ascends = column.is_drawn or not column.is_number if column.is_ascending is None else column.is_ascending
+    once, again = (column.name, f"-{column.name}")[:: 1 if ascends else -1]
+    is_ordered = order.removeprefix("-") == column.name
+    direction = ("descending" if order.startswith("-") else "ascending") if is_ordered else ""
+    return Head(column, id, sort(again if order == once else once) if column.value else "", direction)
+
+
+def _only_value(column: Column, rows: Sequence[Any]) -> list[Any]:
+    """Return the value that all rows with any have in common, if the column is then shown once."""
+    if not column.is_folded or column.value is None:
+        return []
+    values = [value for value in map(column.value, rows) if not is_missing(value)]
+    return values[:1] if len(values) > 1 and all(value == values[0] for value in values) else []
+
+
+# ---- the axis of intervals, and p-values ---------------------------------------------------------------------------
 
 #: Maximum number of evaluators with p-values for each pair.
 MOST_PAIRS = 12

@@ -12,9 +12,8 @@ from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS
 from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
-from scoring.boards.render.grid import Column, Given, Grid, arrange, measure_width
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
-from scoring.boards.render.page import place, place_rows, scale_values
+from scoring.boards.render.page import Column, Given, Grid, arrange, measure_width, place, place_rows, scale_values
 from scoring.plots import drawing
 
 #: Name of a figure in a comparison of two tables.

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalapp.names import natural_key
 from scoring.boards.render.cells import find_usual_n
-from scoring.boards.render.grid import Column, Grid, arrange, sort_rows
+from scoring.boards.render.page import Column, Grid, arrange, sort_rows
 
 NAMES = ["m1", "m2", "m10"]
 COLUMNS = [

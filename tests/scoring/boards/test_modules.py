@@ -12,7 +12,7 @@ import pytest
 
 pytestmark = pytest.mark.django_db
 #: Modules of `scoring` that may run code while a page is answered.
-MOST = 14
+MOST = 12
 
 
 def trace_modules(call: Any) -> set[str]:

@@ -21,8 +21,7 @@ from evalapp.side_figures import FAILED, collect_failures
 from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.recompute import _Comparison, main, recompute_folder
 from scoring.models import Evaluator, Leaderboard
-from scoring.models.leaderboards import RETRY_SECONDS
-from scoring.selectors.leaderboards import find_leaderboard
+from scoring.selectors.leaderboards import RETRY_SECONDS, find_leaderboard
 from scoring.selectors.reports import CURVES
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
 from tests.pages import list_failed_figures

@@ -305,3 +305,11 @@ def test_page_of_an_item_states_equal_numbers_of_ratings_once(scored, researcher
     assert "data-same" not in text
     assert text.count(">n 2<") == 2
     assert text.count(">n 1<") == 1
+
+
+def test_intervals_of_a_table_have_one_scale_and_one_line_through_all_rows(scored, researcher):
+    text = read_page(researcher.get(place("evaluation")))
+    lines = re.findall(r'class="reference"[^>]*><line x1="([\d.]+)%"', text)
+    assert len(set(lines)) == 1
+    assert len(lines) == len(re.findall(r'<td class="[^"]*drawn', text)) > 1
+    assert text.count('class="ticks"') == 1
