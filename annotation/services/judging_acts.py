@@ -157,7 +157,7 @@ def flag_assignment(*, user: User, public: str, reason: str, text: str = "") -> 
 def read_remark(reason: str, text: str) -> str:
     """The text of a flag as it is stored; BadInput if it or its reason is not valid."""
     if reason not in ItemFlag.Reason.values:
-        message = _("Choose one of: %(reasons)s.") % {"reasons": ", ".join(ItemFlag.Reason.values)}
+        message = _("Choose one of: %(reasons)s.") % {"reasons": ", ".join(map(str, ItemFlag.Reason.labels))}
         raise BadInput.for_field("reason", message)
     if len(text) > REMARK_LENGTH:
         limit = _("The maximum is %(n)s characters.") % {"n": f"{REMARK_LENGTH:,}"}

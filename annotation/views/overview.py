@@ -12,6 +12,7 @@ from django.utils.translation import gettext_noop
 from annotation.models import Comparison, Item, Output, Rating, Reference
 from annotation.selectors.presence import has_items, has_outputs, remember_counts
 from evalapp.accounts.models import Membership, Project
+from evalapp.accounts.selectors import can
 from evalapp.common.overview import Step
 
 LABELS = {
@@ -64,7 +65,9 @@ def _counts(model: type[Item] | type[Output], projects: list[Project]) -> dict[i
     return dict(rows.values_list("project_id").annotate(n=Count("pk")))
 
 
-def make_data_step(_request: HttpRequest, project: Project) -> Step:
+def make_data_step(request: HttpRequest, project: Project) -> Step | None:
+    if not can(user=request.user, project=project, need="write"):
+        return None
     if has_outputs(project):
         return Step(
             _("Data uploaded"), _("Items and outputs."),

@@ -44,6 +44,13 @@ def submit(form: forms.Form, service: Callable[..., T]) -> T | None:
     return None
 
 
+#: Latin letters that do not consist of a letter and an accent, as short names write them; app.js has the same.
+LATIN = str.maketrans({
+    "ß": "ss", "ẞ": "ss", "æ": "ae", "Æ": "ae", "œ": "oe", "Œ": "oe", "ø": "o", "Ø": "o", "ł": "l", "Ł": "l", "đ": "d",
+    "Đ": "d", "ð": "d", "Ð": "d", "þ": "th", "Þ": "th", "ı": "i",
+})  # fmt: skip
+
+
 class SignInForm(AuthenticationForm):
     error_messages = {
         "invalid_login": _("Wrong user name or password. Both are case-sensitive."),
@@ -190,8 +197,9 @@ class NewProjectForm(ProjectForm):
 
     def clean_slug(self) -> str:
         """Return the short name, derived from the name if it is empty."""
-        slug: str = self.cleaned_data["slug"] or slugify(self.cleaned_data.get("name", ""))[:63].strip("-_")
-        if not slug:
+        name = self.cleaned_data.get("name", "")
+        slug: str = self.cleaned_data["slug"] or slugify(name.translate(LATIN))[:63].strip("-_")
+        if not slug and name:
             raise forms.ValidationError(_("Enter a short name: the name has no letters from a to z."))
         return slug
 
@@ -226,8 +234,8 @@ class InvitationForm(forms.Form):
         required=False,
         max_length=200,
         help_text=_(
-            "A page of this site, such as /my/. Empty: the overview. The page of a campaign limits annotators to that "
-            "campaign."
+            "A page of this site, such as /my/. Empty: the start page. The page of a campaign limits annotators to "
+            "that campaign."
         ),
     )
 

@@ -28,8 +28,8 @@ VERBS: dict[str, tuple[Any, str]] = {
 }
 #: Objects that the log names by a number only.
 NAMELESS = frozenset({"report.shared"})
-#: Runs with an entry of their own in the log.
-LOGGED_KINDS = ("import", "undo")
+#: Runs with an entry of their own in the log, and those that pages start by themselves to compute a table.
+LEFT_OUT = ("import", "undo", "rank")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def _list_logged(project: Project) -> Iterator[Event]:
 
 
 def _list_runs(project: Project) -> Iterator[Event]:
-    rows = Run.objects.filter(project=project).exclude(kind__in=LOGGED_KINDS).select_related("created_by")
+    rows = Run.objects.filter(project=project).exclude(kind__in=LEFT_OUT).select_related("created_by")
     for run in rows.defer("params", "result", "faults").order_by("-pk")[:LATEST]:
         url = reverse("run", args=[project.slug, run.pk])
         by = run.created_by.username if run.created_by is not None else ""

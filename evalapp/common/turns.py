@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-_NAMED = re.compile(r"([^\W\d_][\w .'’-]{0,29}):\s(.*)", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d_][\w .'’-]{0,29}):(?:\s(.*))?", re.DOTALL)
 _LETTERS = "AB"
 
 
@@ -13,7 +13,7 @@ def name_speakers(turns: Sequence[str], task: str) -> list[tuple[str, str]]:
     if task != "dialogue" or len(turns) < 2:
         return [("", turn) for turn in turns]
     matches = [_NAMED.fullmatch(turn.strip()) for turn in turns]
-    named = [(match[1], match[2].lstrip()) for match in matches if match]
+    named = [(match[1], (match[2] or "").lstrip()) for match in matches if match]
     if len(named) == len(turns) and (len(turns) == 2 or len({name for name, _ in named}) < len(turns)):
         return named
     return [(_LETTERS[place % 2], turn) for place, turn in enumerate(turns)]

@@ -20,7 +20,7 @@ class ReportForm(forms.Form):
     )  # fmt: skip
     raters = forms.BooleanField(
         required=False, label=_("Add the raters, under pseudonyms"),
-        help_text=_("How much each rater judged, and how closely they agree with the others."),
+        help_text=_("Judgements, bias, spread, agreement and failed controls of each rater."),
     )  # fmt: skip
     texts = forms.BooleanField(
         required=False, label=_("Add example texts"),

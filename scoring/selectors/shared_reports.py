@@ -17,10 +17,8 @@ from annotation.models import (
     Output,
     Rating,
     Reference,
-    ReferenceSet,
     System,
 )
-from annotation.models.data import ORIGINAL
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import Project
 from evalapp.common.errors import NotThere
@@ -73,14 +71,13 @@ def count_data(project: Project) -> dict[str, Any]:
         for rater in model.objects.filter(project=project).order_by().values_list("rater", flat=True).distinct()
     }
     kinds = System.objects.filter(project=project).order_by().values_list("kind").annotate(n=Count("pk"))
-    campaigns = Campaign.objects.filter(project=project).exclude(opened_at=None)
+    campaigns = Campaign.objects.filter(project=project, members__done__gt=0).distinct()
     annotators = CampaignMember.objects.filter(campaign__project=project, done__gt=0)
-    original = ReferenceSet.objects.filter(project=project, name=ORIGINAL)
     return {
         "items": Item.objects.filter(project=project).count(),
         "systems": dict(kinds),
         "outputs": Output.objects.filter(project=project).count(),
-        "references": Reference.objects.filter(set__in=original).count(),
+        "references": Reference.objects.filter(set__project=project).count(),
         "ratings": judged[Rating]["n"],
         "comparisons": judged[Comparison]["n"],
         "raters": count_persons(raters),

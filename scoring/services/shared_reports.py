@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from annotation.exporters.people import naming
 from annotation.selectors.presence import has_outputs
@@ -48,7 +49,8 @@ def create_report(
     """Store the report as of now; return it with the secret of its link, which is not stored.
 
     `aspect`: what systems and metrics are compared on; empty means the project's default. `raters` adds pseudonyms of
-    raters, `texts` some outputs. Raises `Conflict` while a table is being computed.
+    raters, `texts` some outputs. A table that is being computed again is taken as it was computed last, with that date:
+    while people judge, none is ever current. Raises `Conflict` while one is being computed for the first time.
     """
     check_names(label=label)
     if not 1 <= days <= MAX_DAYS:
@@ -60,7 +62,8 @@ def create_report(
     secret = secrets.token_urlsafe(24)
     with transaction.atomic():
         row = SharedReport.objects.create(
-            project=project, label=label[:100], content=content, has_raters=raters, has_texts=texts,
+            project=project, label=label[:100], content=content, has_raters=bool(content["raters"]),
+            has_texts=bool(content["examples"]),
             digest=digest(secret), expires_at=timezone.now() + timedelta(days=days),
             created_by=user if getattr(user, "pk", None) else None,
         )  # fmt: skip
@@ -79,12 +82,14 @@ def _collect(project: Project, user: Any, aspect: str, *, raters: bool, texts: b
         """Return the current table, or the reason why there is none."""
         try:
             answer = answer_leaderboard(project=project, query=query, user=user)
-        except BadInput as error:
-            return {"reason": error.detail}
-        if answer.table is None or not answer.is_current:
+        except BadInput:
+            return {}
+        if answer.table is None or answer.leaderboard is None:
             waiting.extend([answer.run.pk] if answer.run else [])
-            return {"reason": ""}
-        return {"table": answer.table}
+            return {}
+        if answer.is_current:
+            return {"table": answer.table}
+        return {"table": answer.table, "computed_at": f"{answer.leaderboard.computed_at:%Y-%m-%d, %H:%M} UTC"}
 
     tables["systems"] = get_table(parse_query(SystemsQuery, given, project))
     tables["evaluators"] = get_table(parse_query(EvaluatorsQuery, given, project))
@@ -92,8 +97,12 @@ def _collect(project: Project, user: Any, aspect: str, *, raters: bool, texts: b
     named = (tables["systems"].get("table") or {}).get("aspect", aspect)
     detail = get_table(AgreementQuery(aspect=named)) if raters and named else {}
     if waiting:
-        text = _("Tables are being computed in run %(runs)s. Create the report when it is finished.")
-        raise Conflict(text % {"runs": ", ".join(map(str, waiting))})
+        text = ngettext(
+            "A table is being computed for the first time, in run %(runs)s. Create the report when it is finished.",
+            "Tables are being computed for the first time, in runs %(runs)s. Create the report when they are finished.",
+            len(set(waiting)),
+        )
+        raise Conflict(text % {"runs": ", ".join(map(str, sorted(set(waiting))))})
     if agreement := tables["agreement"].get("table"):
         # Neither raters nor the campaigns of single rows.
         table = without_raters(agreement)

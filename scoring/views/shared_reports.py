@@ -10,6 +10,7 @@ from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from annotation.selectors.presence import has_outputs
 from evalapp.accounts import limits
 from evalapp.accounts.forms import submit
 from evalapp.accounts.models import Project
@@ -39,7 +40,7 @@ def report_list(request: HttpRequest, project: Project) -> HttpResponse:
 def create(request: HttpRequest, project: Project) -> HttpResponse:
     """Create a report. Only the response to the POST contains the link."""
     form = ReportForm(request.POST or None, project=project)
-    context: dict[str, Any] = {"project": project, "form": form}
+    context: dict[str, Any] = {"project": project, "form": form, "is_empty": not has_outputs(project)}
     if created := submit(form, partial(create_report, project=project, user=request.user)):
         row, secret = created
         context |= {"row": row, "link": request.build_absolute_uri(f"/reports/{secret}/")}

@@ -246,10 +246,13 @@ if (window.htmx) {
   });
 }
 
+/** Latin letters that do not consist of a letter and an accent; evalapp/accounts/forms.py has the same. */
+const LATIN = { ß: "ss", æ: "ae", œ: "oe", ø: "o", ł: "l", đ: "d", ð: "d", þ: "th", ı: "i" };
 // A short name follows the name until somebody types one.
 for (const slug of document.querySelectorAll("[data-slug-of]")) {
   const name = document.getElementById(slug.dataset.slugOf);
   const derive = () => name.value.normalize("NFKD").replace(/[\u0300-\u036f]/g, "").toLowerCase()
+    .replace(/[ßæœøłđðþı]/g, (letter) => LATIN[letter])
     .replace(/[^a-z0-9_\s-]/g, "").trim().replace(/[\s-]+/g, "-").slice(0, 63).replace(/^[-_]+|[-_]+$/g, "");
   let follows = !slug.value;
   slug.addEventListener("input", () => { follows = !slug.value; });

@@ -12,7 +12,7 @@
   const { say, saySaved, saySending, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
   const TRY_AGAIN = 3000;
-  const SECOND_ENTER = 600; // an Enter this soon after a text appears was meant for the previous one
+  const SECOND_ENTER = 600; // an Enter or a click this soon after a text appears was meant for the previous one
 
   let card = null; // the displayed assignment
   let ahead = null; // the prefetched {html}, or {done: true} when nothing is left
@@ -286,7 +286,7 @@
     const pressed = event.submitter && event.submitter.value;
     if (pressed && pressed !== "submit") return; // skip and flag are plain forms
     event.preventDefault();
-    if (sending || missing()) return;
+    if (sending || tooSoon() || missing()) return; // too soon: the second click of a double one
     const { answer, note } = collect();
     const id = uuid();
     const body = { submission: id, answer, note, seconds: desk.spent() };

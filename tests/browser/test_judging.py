@@ -77,6 +77,19 @@ def test_next_text_is_prefetched(cast: Cast, page_for: Open) -> None:
     assert len(requests) == 1
 
 
+def test_double_click_submits_once_and_leaves_the_next_text_alone(cast: Cast, page_for: Open) -> None:
+    campaign = open_rating(cast, items=3, aspects=ONE_QUESTION)
+    page = open_judging_page_with_next(page_for(cast.annotator), campaign)
+    settle(page)
+    page.keyboard.press("3")
+    before = get_card_id(page)
+    page.locator("button[data-submit]").dblclick()
+    page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
+    wait_for_answers(page, campaign, 1)
+    assert page.locator(UNANSWERED).count() == 0
+    assert get_answers(campaign) == [{"naturalness": 3}]
+
+
 def test_pairwise_keys(cast: Cast, page_for: Open) -> None:
     campaign = open_comparison(cast, items=4)
     page = open_judging_page(page_for(cast.annotator), campaign)

@@ -17,6 +17,8 @@ def test_the_short_name_follows_the_name_until_it_is_typed(cast: Cast, page_for:
     page.goto("/projects/new/")
     page.locator("#id_name").press_sequentially("Gespräche: Bäcker 2 ")
     assert page.locator("#id_slug").input_value() == "gesprache-backer-2"
+    page.locator("#id_name").fill("Straße, Øre, Łódź, Œuvre")
+    assert page.locator("#id_slug").input_value() == "strasse-ore-lodz-oeuvre"
     page.locator("#id_slug").fill("own")
     page.locator("#id_name").press_sequentially("x")
     assert page.locator("#id_slug").input_value() == "own"

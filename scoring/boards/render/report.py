@@ -3,20 +3,20 @@
 The page and the PDF render the same document, so that both show the same figures.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from evalapp.number_text import show_figure
 from evalapp.side_figures import failure_sentence
 from evalapp.translation import gettext as _
-from evalapp.translation import gettext_noop
+from evalapp.translation import gettext_noop, ngettext
 from scoring.boards.agreement.columns import format_cells, list_used_columns
 from scoring.boards.base import order_evaluators
-from scoring.boards.choices import COMPARED, FIGURES, JUDGED, LEVELS, METHODS, MODELS, PEOPLE
+from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, JUDGED, LEVELS, METHODS, MODELS, PEOPLE
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.page import Scale, place_rows, scale_around_zero, scale_shares, scale_values
-from scoring.boards.systems.columns import assign_letters
+from scoring.boards.systems.columns import assign_letters, is_tested
 
 KINDS = {
     "machine": gettext_noop("machine"),
@@ -89,7 +89,7 @@ def build_document(content: Mapping[str, Any]) -> Document:
         _write_data(content),
         *([_write_raters(content["raters"])] if content.get("raters") else []),
         *([_write_examples(content["examples"])] if content.get("examples") else []),
-        _write_signatures(content),
+        *([signatures] if (signatures := _write_signatures(content)).facts else []),
     ]
     made = _("As of %(date)s, evalapp %(version)s.") % {"date": content["date"], "version": content["version"]}
     return Document(about["name"], " · ".join(part for part in parts if part), made, tuple(sections))
@@ -102,14 +102,15 @@ def _show_interval(estimate: Estimate, digits: int) -> str:
     return _("%(low)s to %(high)s") % ends
 
 
-def _show_share(part: float, whole: float) -> str:
+def show_share(part: float, whole: float) -> str:
     """Return how many judgements are simulated; empty if none is."""
     if not part:
         return ""
     if not whole or part >= whole:
         return _("all judgements are simulated") if whole else _("with simulated judgements")
     percent = 100 * part / whole
-    shown = f"{percent:.0f}" if percent >= 1 else "<1"
+    # Neither 0 nor 100 %: few real or simulated judgements are still some.
+    shown = "<1" if percent < 1 else ">99" if percent > 99 else f"{percent:.0f}"
     return _("%(percent)s %% of the judgements are simulated") % {"percent": shown}
 
 
@@ -128,14 +129,26 @@ def _list_notes(table: Mapping[str, Any]) -> list[str]:
     return [note for note in notes if note]
 
 
+def _explain_dashes(estimates: Iterable[Estimate]) -> list[str]:
+    """Return why values or intervals are missing, each reason once."""
+    reasons = (row.get("note") for row in estimates if row.get("low") is None)
+    return [_("Missing figures: %(reason)s.") % {"reason": reason} for reason in dict.fromkeys(filter(None, reasons))]
+
+
+def _date_table(part: Mapping[str, Any]) -> list[str]:
+    """Return when a table was computed, if data have changed since."""
+    if not part.get("computed_at"):
+        return []
+    return [_("Computed on %(time)s; later changes of the data are not in it.") % {"time": part["computed_at"]}]
+
+
 def _is_missing(part: Mapping[str, Any] | None) -> bool:
     return not part or not part.get("table") or not part["table"]["rows"]
 
 
 def _missing_reason(part: Mapping[str, Any] | None) -> str:
-    """Return why a table is missing, as the service or the table itself says."""
-    part = part or {}
-    return str(part.get("reason") or (part.get("table") or {}).get("note") or _("There are no results yet."))
+    """Return why a table is missing, as the table itself says."""
+    return str(((part or {}).get("table") or {}).get("note") or _("There are no results yet."))
 
 
 # ---- systems --------------------------------------------------------------------------------------------------------
@@ -172,10 +185,14 @@ def _write_systems(content: Mapping[str, Any]) -> Section:
     lead = _("Human judgements of %(aspect)s, best first.") % {"aspect": table["aspect"]}
     total = sum(row["n_ratings"] or 0 for row in table["rows"])
     share = sum((row["simulated"] or 0) * (row["n_ratings"] or 0) for row in table["rows"])
-    shared = [_("Systems that share a letter are not significantly different.")] if letters else []
-    notes = [*shared, *_list_notes(table)]
+    shared = _("Systems that share a letter have overlapping rank intervals (95 %, resamples of groups of items).")
+    if is_tested(table):
+        shared = _("Systems that share a letter are not significantly different (5 %, tests of pairs).")
+    notes = [
+        *([shared] if letters else []), *_list_notes(table), *_explain_dashes(table["rows"]), *_date_table(part),
+    ]  # fmt: skip
     return Section(
-        "systems", title, lead, _show_share(share or table["n_simulated"] or 0, total),
+        "systems", title, lead, show_share(share or table["n_simulated"] or 0, total),
         grid=Grid(heads, tuple(lines), frozenset({0, 4, 6}), scale), notes=tuple(notes),
     )  # fmt: skip
 
@@ -194,7 +211,7 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
     if not scored:
         return Section("metrics", title, notes=(_("No metric has scored the outputs yet."),))
     rows = sorted(scored, key=lambda row: order_evaluators(row, row[key]))
-    is_signed = key in ("pearson", "spearman", "kendall")
+    is_signed = key in COEFFICIENTS
     ceiling = table["ceiling"]
     top = [{key: ceiling}] if ceiling["value"] is not None else []
     scale = scale_around_zero([*rows, *top], key) if is_signed else scale_shares([*rows, *top], key)
@@ -230,9 +247,11 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
         *([_("The noise ceiling is the highest value that an error-free metric could reach.")] if top else []),
         letters_caption(table).replace("≤", _("at most")),
         *_list_notes(table),
+        *_explain_dashes(row[key] for row in rows),
+        *_date_table(part),
     ]
     return Section(
-        "metrics", title, lead, _show_share(table["n_simulated"] or 0, table.get("n_ratings") or 0),
+        "metrics", title, lead, show_share(table["n_simulated"] or 0, table.get("n_ratings") or 0),
         grid=Grid(heads, tuple(lines), frozenset({0, 3, 5}), scale), notes=tuple(notes),
     )  # fmt: skip
 
@@ -274,8 +293,9 @@ def _write_agreement(content: Mapping[str, Any]) -> Section:
     total = sum(row["n_judgements"] for row in rows)
     return Section(
         "agreement", title, _("Krippendorff’s alpha: 1 is perfect agreement, 0 agreement by chance."),
-        _show_share(table["n_simulated"] or 0, total),
-        grid=Grid(heads, tuple(lines), frozenset({0, 1}), scale, 1), notes=tuple(_list_notes(table)),
+        show_share(table["n_simulated"] or 0, total),
+        grid=Grid(heads, tuple(lines), frozenset({0, 1}), scale, 1),
+        notes=(*_list_notes(table), *_explain_dashes(row["alpha"] for row in rows), *_date_table(part)),
     )  # fmt: skip
 
 
@@ -298,7 +318,7 @@ def _write_data(content: Mapping[str, Any]) -> Section:
         (_("Source"), about["source"]),
     ]
     shown = tuple((label, text) for label, text in facts if text)
-    return Section("data", _("Data"), simulated=_show_share(counts["simulated"], judgements), facts=shown)
+    return Section("data", _("Data"), simulated=show_share(counts["simulated"], judgements), facts=shown)
 
 
 def _show_count(part: int, whole: int) -> str:
@@ -309,10 +329,14 @@ def _describe_origin(counts: Mapping[str, Any]) -> list[str]:
     """Return sentences on where judgements were made and by whom, without names."""
     sentences = []
     if here := counts["judged_here"]:
-        text = _(
-            "%(n)s judgements in campaigns of this installation (%(campaigns)s), by %(people)s invited annotators."
-        )
-        values = {"n": f"{here:,}", "campaigns": f"{counts['campaigns']:,}", "people": f"{counts['annotators']:,}"}
+        people = ngettext("%(people)d invited person", "%(people)d invited people", counts["annotators"])
+        campaigns = ngettext("%(n)d campaign", "%(n)d campaigns", counts["campaigns"])
+        text = _("%(n)s judgements by %(people)s in %(campaigns)s of this installation.")
+        values = {
+            "n": f"{here:,}",
+            "people": people % {"people": counts["annotators"]},
+            "campaigns": campaigns % {"n": counts["campaigns"]},
+        }
         sentences.append(text % values)
     if elsewhere := counts["ratings"] + counts["comparisons"] - here:
         sentences.append(_("%(n)s judgements were made elsewhere and uploaded.") % {"n": f"{elsewhere:,}"})
@@ -347,6 +371,8 @@ def _write_signatures(content: Mapping[str, Any]) -> Section:
         if _is_missing(part):
             continue
         table = part["table"]
+        if kind == "evaluators" and all(row["score_set"] is None for row in table["rows"]):
+            continue
         facts.append((label, table["signature"]))
         if kind == "evaluators":
             facts += [

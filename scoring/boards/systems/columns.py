@@ -39,7 +39,7 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
     """Return a LaTeX table with ratings of models as whole numbers, shares of wins, ties and losses if any, and
-    comments on systems that are not significantly different."""
+    comments on groups of systems."""
     model = table.get("method") in MODELS
     compared = any("win" in row.get("shares", {}) for row in table["rows"])
     rows = []
@@ -54,7 +54,17 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     lines += tabular([*head, "$n$"], rows, "rlrrr" if compared else "rlrr")
     lines += mark_remarks(table["rows"], "label", ())
     lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
-    return [*lines, *(f"% Not significantly different: {', '.join(group)}" for group in table.get("groups", []))]
+    return [*lines, *(f"% {_name_groups(table)}: {', '.join(group)}" for group in table.get("groups", []))]
+
+
+def is_tested(table: Mapping[str, Any]) -> bool:
+    """Return whether the systems of a group are those that tests of their pairs do not tell apart. In other tables
+    their rank intervals overlap, although two of them may differ significantly."""
+    return table["method"] in MODELS and table.get("extras", {}).get("ranks") != "ends"
+
+
+def _name_groups(table: Mapping[str, Any]) -> str:
+    return "Not significantly different" if is_tested(table) else "Rank intervals overlap"
 
 
 EFFECTS = {
@@ -112,7 +122,7 @@ def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     if table["rows"]:
         yield from _row_lines(table)
     for group in table["groups"]:
-        yield f"Not significantly different: {', '.join(group)}"
+        yield f"{_name_groups(table)}: {', '.join(group)}"
     yield from [*table.get("counted", []), *describe_effects(table), *table.get("findings", [])]
     for row in table["extras"].get("people", []):
         yield _agreement_line(row)
@@ -198,6 +208,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
         "has_letters": bool(find_letters(table)),
+        "is_tested": table is not None and is_tested(table),
         "has_bar": any(row["bar"] for row in drawn),
         "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),
@@ -219,7 +230,8 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
     shares = _("Win / tie + both bad (counted as ties) / loss, %") if context["has_both_bad"] else shares
     columns = [
         Column("rank", _("Rank"), lambda row: row["rank"], is_ascending=True),
-        Column("lines", _("Lines join systems that are not significantly different"), is_number=False,
+        Column("lines", _("Lines join systems that are not significantly different") if context["is_tested"]
+               else _("Lines join systems whose rank intervals overlap"), is_number=False,
                css="narrow-hide", is_silent=True) if context["has_lines"] else None,
         Column("system", _("System"), lambda row: row["system"], is_number=False, is_kept=True),
         Column("step", _("Step"), lambda row: row["step"], is_ascending=True, css="narrow-hide")
@@ -308,9 +320,8 @@ def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.
 
 
 def assign_letters(table: Mapping[str, Any]) -> dict[str, str]:
-    """Return letters by label of system: systems that share one are not significantly different. The groups of the
-    table are runs of adjacent rows; a row in none differs from all others and has a letter of its own. Empty for a
-    single system, and for tables that have no groups."""
+    """Return letters by label of system: systems of a group share one, see `is_tested`. Groups are runs of adjacent
+    rows; a row in none has a letter of its own. Empty for a single system, and for tables that have no groups."""
     labels = [row["label"] for row in table["rows"] if row["value"] is not None]
     if "groups" not in table or len(labels) < 2:
         return {}
@@ -331,7 +342,7 @@ def find_letters(table: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _describe(table: Mapping[str, Any], digits: int) -> str:
-    """Return which system is first, and which ones are not significantly different from it."""
+    """Return which system is first, and which ones are in a group with it."""
     valued = [row for row in table["rows"] if row["value"] is not None]
     if not valued:
         return ""
@@ -340,10 +351,14 @@ def _describe(table: Mapping[str, Any], digits: int) -> str:
     sentences = [text % {"system": first["label"], "value": drawing.name_estimate(first, digits)}]
     joined_with = {label for group in table.get("groups", []) if first["label"] in group for label in group}
     others = [row["label"] for row in valued if row["label"] in joined_with - {first["label"]}]
-    if others:
+    if others and is_tested(table):
         sentences.append(_("Not significantly different from it: %(systems)s.") % {"systems": ", ".join(others)})
-    elif "groups" in table and len(valued) > 1:
+    elif others:
+        sentences.append(_("Its rank interval overlaps those of: %(systems)s.") % {"systems": ", ".join(others)})
+    elif "groups" in table and len(valued) > 1 and is_tested(table):
         sentences.append(_("It is significantly different from all others."))
+    elif "groups" in table and len(valued) > 1:
+        sentences.append(_("Its rank interval overlaps no other."))
     return " ".join(sentences)
 
 

@@ -74,7 +74,7 @@ class SystemRow(Part):
     )
     rank_low: Number
     rank_high: Number
-    tier: Number = about("Systems of the same tier are not significantly different.")
+    tier: Number = about("Systems of the same tier are linked by overlapping rank intervals.")
     value: Number
     low: Number
     high: Number
@@ -106,7 +106,7 @@ class SystemsTable(BoardTable):
     rows: list[SystemRow]
     by: str | None = None
     groups: list[list_of(str, 1)] = optional(  # type: ignore[valid-type]
-        "Runs of adjacent systems that are not significantly different."
+        "Runs of adjacent systems that are not significantly different; without a model, whose rank intervals overlap."
     )
     findings: list[str] = optional("Sentences with figures.")
     totals: dict[str, Number] = ABSENT

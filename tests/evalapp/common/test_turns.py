@@ -20,6 +20,7 @@ def test_given_names_replace_the_letters() -> None:
         ("Dr. O’Neil", "None: I stay."),
         ("Anna", "Two\nlines."),
     ]
+    assert name_speakers(["Anna: Hi", "Bo: Yo", "Anna: "], "dialogue")[2] == ("Anna", "")
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_system_score_without_an_interval_shows_none(scored, researcher):
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
     assert re.search(r"<caption>[^<]*one value per system ?<", text)
     assert "Rank intervals:" not in text
-    assert f'Not significantly different: <span dir="auto">{", ".join(reversed(names))}</span>' in text
+    assert f'Rank intervals overlap: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text
 
 
@@ -106,7 +106,7 @@ def test_system_score_with_its_interval(scored, researcher):
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
     assert re.search(r"<caption>[^<]*one value per system[^<]*95 % intervals", text)
     assert 'data-ranks="ends"' in text
-    assert "Not significantly different" not in text
+    assert "Rank intervals overlap:" not in text
 
 
 def test_simulated_ratings_are_marked(scored, researcher):

@@ -19,10 +19,11 @@ from evalapp.common.deletion import delete_with_contents
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.common.runner import execute_run
-from scoring.boards.render.report import build_document
+from scoring.boards.render.report import build_document, show_share
 from scoring.models import SharedReport
 from scoring.services import leaderboards
 from scoring.services.shared_reports import create_report
+from tests.factories import make_items, make_outputs
 from tests.pages import read_page
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("few_draws")]
@@ -169,15 +170,13 @@ def test_counts(rated):
 
 
 def test_sections_say_why_there_is_nothing(cast):
-    from tests.factories import make_items, make_outputs
-
     with pytest.raises(BadInput):
         share(cast)
     make_outputs(cast.project, make_items(cast.project, 2))
     project = Project.objects.get(pk=cast.project.pk)  # whether there are outputs is cached
     document = build_document(create_report(project=project, user=cast.owner)[0].content)
     sections = {section.key: section for section in document.sections}
-    assert list(sections) == ["systems", "metrics", "agreement", "data", "signatures"]
+    assert list(sections) == ["systems", "metrics", "agreement", "data"]  # nothing is computed, so nothing is signed
     for name in ("systems", "metrics", "agreement"):
         assert sections[name].grid is None
         assert sections[name].notes[0]
@@ -194,6 +193,25 @@ def test_large_tables_are_computed_first(rated, monkeypatch, client):
     for number in re.findall(r"\d+", waiting.value.detail):
         execute_run(int(number))
     assert share(rated)[0].content["tables"]["systems"]["table"]["rows"]
+    # While people judge, no table is current: the last one is shared, with its date.
+    Rating.objects.create(
+        project=rated.project, output=Output.objects.last(), aspect=Rating.objects.first().aspect, rater="late", value=3
+    )
+    sections = build_document(share(rated)[0].content).sections
+    (dated,) = [note for note in sections[0].notes if "later changes" in note]
+    assert f"{timezone.now():%Y-%m-%d}" in dated
+
+
+@pytest.mark.parametrize(("simulated", "shown"), [(1, "<1 %"), (500, "50 %"), (997, ">99 %")])
+def test_few_real_or_simulated_judgements_are_not_rounded_away(simulated, shown):
+    assert show_share(simulated, 1000).startswith(shown)
+
+
+def test_boxes_without_effect_are_not_noted(cast):
+    outputs = make_outputs(cast.project, make_items(cast.project, 2))
+    assert outputs
+    row, _link = share(cast, raters=True, texts=True)
+    assert (row.has_raters, row.has_texts) == (False, False)
 
 
 @pytest.mark.parametrize("days", [0, 366])

@@ -23,7 +23,12 @@ def test_taken_or_reserved_short_name_is_reported_at_its_field(client, cast):
 
 
 @pytest.mark.parametrize(
-    ("name", "slug"), [("Weekend chat, part 2", "weekend-chat-part-2"), ("Gespräche: Bäcker", "gesprache-backer")]
+    ("name", "slug"),
+    [
+        ("Weekend chat, part 2", "weekend-chat-part-2"),
+        ("Gespräche: Bäcker", "gesprache-backer"),
+        ("Straße, Øre, Łódź, Œuvre", "strasse-ore-lodz-oeuvre"),
+    ],
 )
 def test_an_empty_short_name_follows_the_name(client, cast, name, slug):
     client.force_login(cast.researcher)
