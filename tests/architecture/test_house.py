@@ -214,3 +214,14 @@ def test_browser_tests_wait_for_functions():
     files = sorted((ROOT / "tests/browser").glob("*.py"))
     assert files
     assert [path.name for path in files if bare.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_browser_tests_expect_what_a_page_will_show():
+    """A click does not wait for the next page: an assertion about what is there at once fails only on a slow machine.
+    `expect` waits."""
+    state = r"\.all_inner_texts|\.input_value|is_checked|is_visible|get_attribute"
+    read = re.compile(rf"assert .*({state}|locator\([^)]*\)\.count\(\)|\.inner_text\([^)]*\) ==)")
+    files = sorted((ROOT / "tests/browser").glob("*.py"))
+    assert files
+    lines = [(path.name, line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
+    assert [f"{name}: {line}" for name, line in lines if read.search(line)] == []

@@ -235,8 +235,9 @@ def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> I
 def browser(chromium_path: str) -> Iterator[Any]:
     """One Chromium for the tests of a module. Not for the session: Playwright runs an event loop in this thread, and
     Django would refuse database access in all other tests of this process as asynchronous."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=chromium_path, args=list(CHROMIUM_ARGUMENTS))
         yield chromium

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Campaign
 from annotation.services.campaigns import close_campaign
@@ -35,8 +36,8 @@ def test_plan_open_and_invite(cast: Cast, page_for: Open) -> None:
     page.fill("[name=name]", "Which reply is better?")
     # Fields that a comparison does not need are hidden.
     page.check("[name=kind][value=pairwise]")
-    assert not page.is_visible("[name='aspects-0-low']")
-    assert page.is_visible("[name=pairs]")
+    expect(page.locator("[name='aspects-0-low']")).not_to_be_visible()
+    expect(page.locator("[name=pairs]")).to_be_visible()
     page.fill("[name='aspects-0-name']", "quality")
     page.fill("[name='aspects-0-question']", "Which one fits?")
     # The estimate beside the form follows what is typed: 6 pairs of texts by 3 people.
@@ -60,14 +61,14 @@ def test_plan_open_and_invite(cast: Cast, page_for: Open) -> None:
     other.click("main button.primary")
     other.click(BEGIN)
     other.wait_for_url(f"**/my/{campaign.pk}/")
-    assert "Which one fits?" in other.inner_text("article")
+    expect(other.locator("article")).to_contain_text("Which one fits?", use_inner_text=True)
 
 
 def test_campaign_page_updates_itself_until_closed(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
     page = page_for(cast.researcher)
     page.goto(f"{BASE}{campaign.pk}/")
-    assert "No judgements yet" in page.inner_text("#live")
+    expect(page.locator("#live")).to_contain_text("No judgements yet", use_inner_text=True)
     submit_judgement(cast.annotator, campaign, naturalness=4)
     page.wait_for_selector("text=1 of 12 judgements")
     close_campaign(campaign=campaign, user=cast.researcher)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Campaign, Judgement
 from tests.browser.judging_page import (
@@ -71,7 +72,7 @@ def test_correction_is_stored_once_and_shows_the_next_text(cast: Cast, page_for:
     page.keyboard.press("Enter")  # a second Enter immediately, and a third one later
     settle(page)
     page.keyboard.press("Enter")
-    assert page.locator(UNANSWERED).count() == 1
+    expect(page.locator(UNANSWERED)).to_have_count(1)
     assert get_versions(campaign) == [1, 2]
     # The next answer removes the message.
     page.keyboard.press(key)
@@ -79,7 +80,7 @@ def test_correction_is_stored_once_and_shows_the_next_text(cast: Cast, page_for:
         page.keyboard.press("Enter")
     wait_for_answers(page, campaign, 2)
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=second)
-    assert page.inner_text("#messages") == ""
+    expect(page.locator("#messages")).to_have_text("", use_inner_text=True)
     assert get_versions(campaign) == [1, 2, 1]
 
 
@@ -106,7 +107,7 @@ def test_correcting_the_last_answer_shows_all_done(cast: Cast, page_for: Open) -
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector(NOTHING_LEFT)
-    assert page.locator(CORRECTION_STORED).count() == 1
+    expect(page.locator(CORRECTION_STORED)).to_have_count(1)
     assert (get_answers(campaign), get_versions(campaign)) == ([{"naturalness": 6}], [1, 2])
 
 
@@ -155,7 +156,7 @@ def test_early_enter_does_not_submit_a_restored_draft(cast: Cast, page_for: Open
     page.clock.install()
     page.clock.pause_at("2030-01-01T12:00:00Z")
     page.reload()
-    assert page.is_checked("[name='answer.naturalness'][value='4']")
+    expect(page.locator("[name='answer.naturalness'][value='4']")).to_be_checked()
     page.keyboard.press("Enter")
     page.clock.fast_forward(700)
     assert get_versions(campaign) == []

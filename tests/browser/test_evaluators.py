@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Role
@@ -63,7 +64,7 @@ def test_all_five_are_trained_applied_and_compared(rita: User, site: Site, page_
         page.wait_for_selector("table", timeout=TRAINING_TIMEOUT_MS)
     table = page.locator("table").first.inner_text()
     assert {f"my-{name}" for name in LEARNED} <= set(table.split())
-    assert "trivial baseline" in page.locator("main").inner_text()
+    expect(page.locator("main")).to_contain_text("trivial baseline", use_inner_text=True)
 
 
 def _train(page: Any, name: str, encoder: str) -> None:
@@ -90,8 +91,8 @@ def _train(page: Any, name: str, encoder: str) -> None:
     page.wait_for_selector("#curve svg")
     page.click("#run-result-link")
     page.wait_for_selector(f"h1:has-text('my-{name}')")
-    assert page.locator("[data-unapplied]").count() == 1
-    assert page.locator("#system-scores").count() == 0
+    expect(page.locator("[data-unapplied]")).to_have_count(1)
+    expect(page.locator("#system-scores")).to_have_count(0)
 
 
 def _apply(page: Any, name: str) -> None:
@@ -103,11 +104,10 @@ def _apply(page: Any, name: str) -> None:
     page.wait_for_selector(f"main:has(#run-state) h1:has-text('my-{name}')")
     _wait_for_end(page)
     page.click("#run-result-link")
-    page.wait_for_selector("#system-scores")
-    assert page.locator("#system-scores tbody tr").count() >= 7
+    expect(page.locator("#system-scores tbody tr").nth(6)).to_be_visible()
     page.click("a:has-text('with 95 % intervals')")
     page.wait_for_selector(f"text=/core of my-{name}/")
-    assert page.locator("table").first.locator("tbody tr").count() >= 7
+    expect(page.locator("table").first.locator("tbody tr").nth(6)).to_be_visible()
 
 
 def _wait_for_end(page: Any) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.judging_page import (
     get_answers,
@@ -51,23 +52,23 @@ def test_judging(cast: Cast, page_for: Open) -> None:
     settle(page)
     for key in ("4", "Enter", "u", "?"):
         page.evaluate(PRESS_COMPOSING_KEY, key)
-    assert page.locator("#stage input:checked, dialog[open], .errorlist").count() == 0
+    expect(page.locator("#stage input:checked, dialog[open], .errorlist")).to_have_count(0)
     page.keyboard.press("4")
-    assert page.locator("#stage input:checked").count() == 1
+    expect(page.locator("#stage input:checked")).to_have_count(1)
 
 
 def test_dialogs_and_menus(cast: Cast, page_for: Open) -> None:
     page = open_judging_page(page_for(cast.annotator), open_rating(cast))
     page.click(".menu > summary")
     page.evaluate(PRESS_COMPOSING_KEY, "Escape")
-    assert page.locator("details.menu[open]").count() == 1
+    expect(page.locator("details.menu[open]")).to_have_count(1)
     page.keyboard.press("Escape")
-    assert page.locator("details.menu[open]").count() == 0
+    expect(page.locator("details.menu[open]")).to_have_count(0)
     page.keyboard.press("?")
     page.wait_for_selector("dialog#keys[open]")
     for key in ("Escape", "3", "Enter", "g"):
         page.evaluate(PRESS_COMPOSING_KEY, key)
-    assert page.locator("dialog#keys[open]").count() == 1
-    assert page.locator("#stage input:checked, dialog#guidelines[open]").count() == 0
+    expect(page.locator("dialog#keys[open]")).to_have_count(1)
+    expect(page.locator("#stage input:checked, dialog#guidelines[open]")).to_have_count(0)
     page.keyboard.press("Escape")
-    assert page.locator("dialog[open]").count() == 0
+    expect(page.locator("dialog[open]")).to_have_count(0)

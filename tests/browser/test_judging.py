@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Assignment, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
@@ -51,7 +52,7 @@ def test_keyboard_only_rating(cast: Cast, page_for: Open) -> None:
             page.wait_for_selector("article[data-id]")
     page.wait_for_selector(NOTHING_LEFT)
     assert get_answers(campaign) == [{"naturalness": 4, "relevance": 2}] * 6
-    assert page.inner_text("#done-count") == "6"
+    expect(page.locator("#done-count")).to_have_text("6", use_inner_text=True)
 
 
 def test_next_text_is_prefetched(cast: Cast, page_for: Open) -> None:
@@ -86,7 +87,7 @@ def test_double_click_submits_once_and_leaves_the_next_text_alone(cast: Cast, pa
     page.locator("button[data-submit]").dblclick()
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=before)
     wait_for_answers(page, campaign, 1)
-    assert page.locator(UNANSWERED).count() == 0
+    expect(page.locator(UNANSWERED)).to_have_count(0)
     assert get_answers(campaign) == [{"naturalness": 3}]
 
 
@@ -172,10 +173,10 @@ def test_double_enter_is_one_answer(cast: Cast, page_for: Open) -> None:
     assert wait_for_answers(page, campaign, 1) == [{"naturalness": 5}]
     page.wait_for_timeout(300)
     assert get_answers(campaign) == [{"naturalness": 5}]
-    assert page.locator(".errorlist").count() == 0
+    expect(page.locator(".errorlist")).to_have_count(0)
     page.clock.set_fixed_time("2026-03-01T12:00:01Z")
     page.keyboard.press("Enter")
-    assert page.locator(UNANSWERED).count() == 1
+    expect(page.locator(UNANSWERED)).to_have_count(1)
 
 
 @pytest.mark.promise("submission")
@@ -192,15 +193,15 @@ def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> N
     page.keyboard.press("Enter")
     page.wait_for_selector(NOT_AS_EXPECTED)
     page.keyboard.press("Enter")  # ignored, because the expected answer has just appeared
-    assert not page.locator("#conflict[open]").count()
+    expect(page.locator("#conflict[open]")).to_have_count(0)
     assert len(get_answers(campaign)) == 1
     feedback = page.locator("#stage dd[data-expected='1 to 2'][data-given='4']").inner_text()
     assert re.findall(r"\d", feedback) == ["1", "2", "4"]
-    assert "It is short." in page.inner_text("#stage")
+    expect(page.locator("#stage")).to_contain_text("It is short.", use_inner_text=True)
     page.clock.set_fixed_time("2026-03-01T12:00:01Z")
     page.keyboard.press("Enter")
     page.wait_for_selector("form.answer")
-    assert "Practice" not in page.inner_text("article")
+    expect(page.locator("article")).not_to_contain_text("Practice", use_inner_text=True)
 
 
 @pytest.mark.promise("draft")
@@ -220,7 +221,7 @@ def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     page.wait_for_selector("article[data-id]")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 6}]
     page.wait_for_selector(SAVED)
-    assert page.inner_text("#done-count") == "2"
+    expect(page.locator("#done-count")).to_have_text("2", use_inner_text=True)
 
 
 @pytest.mark.promise("draft")
@@ -247,8 +248,8 @@ def test_draft_is_there_after_reload(cast: Cast, page_for: Open) -> None:
     page.keyboard.type("a little stiff")
     page.wait_for_selector(SAVED)
     page.reload()
-    assert page.is_checked("[name='answer.naturalness'][value='5']")
-    assert page.input_value("#note") == "a little stiff"
+    expect(page.locator("[name='answer.naturalness'][value='5']")).to_be_checked()
+    expect(page.locator("#note")).to_have_value("a little stiff")
     assert Assignment.objects.get(public=get_card_id(page)).draft["answer"] == {"naturalness": 5}
 
 
@@ -259,7 +260,7 @@ def test_draft_follows_to_another_browser(cast: Cast, page_for: Open) -> None:
     page.keyboard.press("6")
     page.wait_for_selector(SAVED)
     other = open_judging_page(page_for(cast.annotator), campaign)
-    assert other.is_checked("[name='answer.naturalness'][value='6']")
+    expect(other.locator("[name='answer.naturalness'][value='6']")).to_be_checked()
 
 
 @pytest.mark.promise("draft")
@@ -271,7 +272,7 @@ def test_newer_draft_of_another_device_replaces_the_local_one(cast: Cast, page_f
         page.check(f"[name='answer.naturalness'][value='{value}']")
         page.wait_for_selector(SAVED)
     first.reload()
-    assert first.is_checked("[name='answer.naturalness'][value='2']")
+    expect(first.locator("[name='answer.naturalness'][value='2']")).to_be_checked()
 
 
 @pytest.mark.promise("submission")
@@ -288,9 +289,9 @@ def test_conflict_between_tabs_asks_which_answer_to_keep(cast: Cast, page_for: O
     second.keyboard.press("Enter")
     second.wait_for_selector("#conflict[open]")
     question = ONE_QUESTION[0]["question"]
-    assert f"{question} 6" in second.inner_text("[data-mine]")
-    assert f"{question} 2" in second.inner_text("[data-theirs]")
-    assert second.inner_text("#saved") == "Not saved"
+    expect(second.locator("[data-mine]")).to_contain_text(f"{question} 6", use_inner_text=True)
+    expect(second.locator("[data-theirs]")).to_contain_text(f"{question} 2", use_inner_text=True)
+    expect(second.locator("#saved")).to_have_text("Not saved", use_inner_text=True)
     second.click("[data-replace]")
     for _ in range(1200):
         if get_answers(campaign) == [{"naturalness": 6}]:
@@ -312,9 +313,9 @@ def test_keeping_the_stored_answer(cast: Cast, page_for: Open) -> None:
     second.keyboard.press("d")
     second.keyboard.press("Enter")
     second.wait_for_selector("#conflict[open]")
-    assert "The second" in second.inner_text("[data-mine]")
+    expect(second.locator("[data-mine]")).to_contain_text("The second", use_inner_text=True)
     second.keyboard.press("Escape")
-    assert second.locator("#conflict[open]").count() == 1
+    expect(second.locator("#conflict[open]")).to_have_count(1)
     second.click("[data-keep]")
     second.wait_for_timeout(200)
     assert get_answers(campaign) == [{"quality": "a"}]
@@ -336,7 +337,7 @@ def test_esc_returns_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -
     field.fill("half a remark")
     page.click(f"dialog#{kind} [data-close]")
     page.click(f"[data-opens={kind}]")
-    assert field.input_value() == "half a remark"
+    expect(field).to_have_value("half a remark")
     assert get_card_id(page) == card
     page.goto(f"/my/{campaign.pk}/{card}/{kind}/")
     page.keyboard.press("Escape")
@@ -344,7 +345,7 @@ def test_esc_returns_from_flag_and_skip(cast: Cast, page_for: Open, kind: str) -
     page.goto(f"/my/{campaign.pk}/{card}/{kind}/")
     field.fill("half a remark")
     page.keyboard.press("Escape")
-    assert field.input_value() == "half a remark"
+    expect(field).to_have_value("half a remark")
     assert page.url.endswith(f"/{kind}/")
     page.keyboard.press("Escape")
     page.wait_for_url(f"**/my/{campaign.pk}/")
@@ -396,7 +397,7 @@ def test_skip_without_connection_keeps_the_text(cast: Cast, page_for: Open) -> N
     page.keyboard.type("later")
     page.keyboard.press("Enter")
     page.wait_for_selector("dialog#skip [data-error]:not([hidden])")
-    assert page.input_value("#skip-reason") == "later"
+    expect(page.locator("#skip-reason")).to_have_value("later")
     page.context.set_offline(False)
     page.keyboard.press("Enter")
     page.wait_for_function("id => document.querySelector('article[data-id]')?.dataset.id !== id", arg=card)
@@ -435,13 +436,15 @@ def test_help_and_guidelines_by_key(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast)
     page = open_judging_page(page_for(cast.annotator), campaign)
     page.keyboard.press("?")
-    assert "Enter" in page.locator("dialog#keys[open] kbd").all_inner_texts()
+    expect(page.locator("dialog#keys[open] kbd", has_text="Enter").first).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("g")
-    assert page.inner_text("dialog#guidelines[open] .markdown") == campaign.guidelines.replace("*", "")
+    expect(page.locator("dialog#guidelines[open] .markdown")).to_have_text(
+        campaign.guidelines.replace("*", ""), use_inner_text=True
+    )
     # Keys do not answer while a dialog is open.
     page.keyboard.press("3")
-    assert page.locator("#stage input:checked").count() == 0
+    expect(page.locator("#stage input:checked")).to_have_count(0)
 
 
 def test_page_is_small_and_names_no_system(cast: Cast, page_for: Open) -> None:
@@ -486,8 +489,8 @@ def test_without_script(cast: Cast, page_for: Open) -> None:
     page = open_judging_page(page_for(cast.annotator, script=False), campaign)
     page.click("label:has([name='answer.naturalness'][value='3'])")
     page.click("button[data-submit]")
-    assert "Answer the question" in page.inner_text("form.answer")
-    assert page.is_checked("[name='answer.naturalness'][value='3']")
+    expect(page.locator("form.answer")).to_contain_text("Answer the question", use_inner_text=True)
+    expect(page.locator("[name='answer.naturalness'][value='3']")).to_be_checked()
     page.click("label:has([name='answer.relevance'][value='5'])")
     page.click("button[data-submit]")
     page.wait_for_selector("form.answer")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Item
 from tests.browser.judging_page import NOT_AS_EXPECTED, SAVED, open_judging_page, wait_for_answers
@@ -110,7 +111,7 @@ def test_layout_is_stable_on_a_phone(cast: Cast, page_for: Open, width: int) -> 
 def test_account_and_sign_out_can_be_reached_on_a_phone(cast: Cast, page_for: Open) -> None:
     page = open_judging_page(page_for(cast.annotator, width=390), open_rating(cast, practice=PRACTICE))
     page.click(".judging-head .menu > summary")
-    assert page.is_visible("text=Account")
+    expect(page.locator("text=Account")).to_be_visible()
     page.click("text=Sign out")
     page.wait_for_selector("text=Sign in")
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Output
 from evalapp.common.runner import execute_run
@@ -42,11 +43,11 @@ def test_filter_menu_fits_the_window_and_closes(cast: Cast, page_for: Open, widt
         assert box["left"] >= 0
         assert box["right"] <= width
     page.keyboard.press("Escape")
-    assert page.locator("details.menu[open]").count() == 0
+    expect(page.locator("details.menu[open]")).to_have_count(0)
     assert page.evaluate("document.activeElement.innerText.trim()") == summary.inner_text().strip()
     summary.click()
     page.click("h1")
-    assert page.locator("details.menu[open]").count() == 0
+    expect(page.locator("details.menu[open]")).to_have_count(0)
 
 
 def test_narrow_leaderboard_shows_values_and_a_scroll_hint(cast: Cast, page_for: Open) -> None:
@@ -55,7 +56,7 @@ def test_narrow_leaderboard_shows_values_and_a_scroll_hint(cast: Cast, page_for:
     page = page_for(cast.researcher, width=390)
     page.goto("/projects/alpha/systems/?intervals=1")
     value = page.locator("tbody tr").first.locator("td.num .narrow-only")
-    assert " to " in value.inner_text()
+    expect(value).to_contain_text(" to ", use_inner_text=True)
     box = value.bounding_box()
     assert box is not None
     assert box["x"] + box["width"] <= 390

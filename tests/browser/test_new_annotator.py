@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Assignment, Judgement, Output
 from evalapp.accounts.models import User
@@ -104,7 +105,7 @@ def test_from_the_link_to_the_tenth_answer(cast: Cast, page_for: Open, device: A
     hand.fill("[name=password]", PASSWORD)
     hand.press("main button.primary")
     page.wait_for_selector(BEGIN)
-    assert "Rate the reply only." in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("Rate the reply only.", use_inner_text=True)
     assert not Assignment.objects.exists()  # no text is given out to somebody who only reads
     hand.press(BEGIN)
     page.wait_for_selector("article[data-practice] form.answer")
@@ -117,7 +118,7 @@ def test_from_the_link_to_the_tenth_answer(cast: Cast, page_for: Open, device: A
         before = get_card_id(page)
         hand.answer(number % 6 + 1, number % 5 + 1)
         wait_for_next(page, before)
-    assert page.inner_text("#done-count") == "10"
+    expect(page.locator("#done-count")).to_have_text("10", use_inner_text=True)
     wait_for_answers(page, campaign, 11)
     rows = Judgement.objects.filter(annotator__username="nina", assignment__unit__kind="normal").order_by("pk")
     given = [{"naturalness": number % 6 + 1, "relevance": number % 5 + 1} for number in range(10)]
@@ -132,9 +133,9 @@ def test_begin_works_without_script_and_appears_once(cast: Cast, page_for: Open)
     page.wait_for_selector("form.answer")
     page.goto("/my/")
     page.goto(f"/my/{campaign.pk}/")
-    assert page.locator("form.answer").count() == 1
+    expect(page.locator("form.answer")).to_have_count(1)
     page.goto(f"/my/{campaign.pk}/guidelines/")
-    assert page.locator(BEGIN).count() == 0
+    expect(page.locator(BEGIN)).to_have_count(0)
 
 
 def test_guidelines_beside_the_text_scroll_by_keyboard(cast: Cast, page_for: Open) -> None:
@@ -145,7 +146,7 @@ def test_guidelines_beside_the_text_scroll_by_keyboard(cast: Cast, page_for: Ope
     before = page.evaluate("window.scrollY")
     page.keyboard.press("ArrowDown")  # outside it chooses “equally good”
     page.wait_for_function("() => document.querySelector('aside.guidelines').scrollTop > 0")
-    assert page.locator("#stage input:checked").count() == 0
+    expect(page.locator("#stage input:checked")).to_have_count(0)
     assert page.evaluate("window.scrollY") == before
 
 
@@ -183,7 +184,7 @@ def test_own_answers_lead_to_their_corrections(cast: Cast, page_for: Open) -> No
     page.wait_for_selector("[data-answer]")
     numbers = page.locator("[data-answer]").evaluate_all("rows => rows.map((row) => row.dataset.answer)")
     assert numbers == ["3", "2", "1"]
-    assert page.locator("[data-answer] b").all_inner_texts() == ["4", "3", "2"]
+    expect(page.locator("[data-answer] b")).to_have_text(["4", "3", "2"], use_inner_text=True)
     Keyboard(page).press("[data-answer='1'] a")
     page.wait_for_selector(ANSWERED_BEFORE)
     page.wait_for_load_state()
@@ -200,7 +201,7 @@ def test_without_a_clock_the_time_is_still_measured(cast: Cast, page_for: Open) 
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     wait_for_answers(page, campaign, 1)
-    assert page.locator("#elapsed, .pace").count() == 0
+    expect(page.locator("#elapsed, .pace")).to_have_count(0)
     assert (Judgement.objects.get().seconds or 0) >= 1
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Campaign, Rating, Upload
 from annotation.services.judging import get_next_assignment, submit_answer
@@ -126,9 +127,9 @@ def test_from_an_empty_project_to_a_report(cast: Cast, page_for: Callable[..., A
     link = page.input_value("#secret-report")
     mouse.click("button[data-copy]")
     mouse.click("main a.button.primary")
-    assert "bleu-4" in page.locator(".report").inner_text()
+    expect(page.locator(".report")).to_contain_text("bleu-4", use_inner_text=True)
     reader = page_for(None)
     reader.goto(link)
-    assert "bleu-4" in reader.locator("main").inner_text()
+    expect(reader.locator("main")).to_contain_text("bleu-4", use_inner_text=True)
     print(f"{mouse.clicks} clicks")
     assert mouse.clicks <= MOST_CLICKS

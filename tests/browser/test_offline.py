@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from playwright.sync_api import expect
 
 from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
@@ -161,8 +162,8 @@ def test_browser_is_closed_with_unsent_answers(
         page.goto(f"/my/{campaign.pk}/")
         page.wait_for_selector("#conflict[open]")
         question = ONE_QUESTION[0]["question"]
-        assert f"{question} 6" in page.inner_text("[data-mine]")
-        assert f"{question} 2" in page.inner_text("[data-theirs]")
+        expect(page.locator("[data-mine]")).to_contain_text(f"{question} 6", use_inner_text=True)
+        expect(page.locator("[data-theirs]")).to_contain_text(f"{question} 2", use_inner_text=True)
         page.click("[data-replace]")
         page.wait_for_function("() => !Object.keys(localStorage).some((key) => key.includes('outbox'))")
     rows = Judgement.objects.filter(campaign=campaign, current=True).order_by("assignment__order_number")
@@ -239,7 +240,7 @@ def test_unreadable_success_response_is_no_confirmation(cast: Cast, page_for: Op
     page.wait_for_selector(SAVED)
     (stored,) = Assignment.objects.filter(draft_version__gt=0)
     assert stored.draft["answer"] == {"naturalness": 2}
-    assert page.get_attribute("article[data-id]", "data-draft-version") == str(stored.draft_version)
+    expect(page.locator("article[data-id]")).to_have_attribute("data-draft-version", str(stored.draft_version))
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.wait_for_selector(offline_status(1))
@@ -272,7 +273,7 @@ def test_correction_with_truncated_confirmation_is_resent_with_the_same_id(cast:
     settle(page)
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert not page.locator("#conflict[open]").count()
+    expect(page.locator("#conflict[open]")).to_have_count(0)
     assert Judgement.objects.count() == 2
 
 
@@ -307,7 +308,7 @@ def test_rejected_answer_in_full_storage_is_sent_once_and_replaced_by_a_new_one(
     settle(page)
     answer_by_keyboard(page, "3")
     page.wait_for_selector(f"article[data-id='{first}']")
-    assert page.is_visible(rejected_message(1))
+    expect(page.locator(rejected_message(1))).to_be_visible()
     settle(page)
     answer_by_keyboard(page, "4")
     assert wait_for_answers(page, campaign, 2) == [{"naturalness": 3}, {"naturalness": 4}]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from evalapp.accounts.models import Membership, Project
 from evalapp.accounts.roles import Role
@@ -145,7 +146,7 @@ def test_pages_with_unusual_texts(cast: Cast, page_for: Open, axe: Callable[...,
     for path in paths:
         checker.open(cast.stranger, path)
         page = checker.get_window(cast.stranger)
-        assert page.locator("main script").count() == 0
+        expect(page.locator("main script")).to_have_count(0)
     checker.assert_no_problems()
     page.goto(next(path for path in paths if "/items/" in path and path.rstrip("/")[-1].isdigit()))
     turn = page.locator("main .turns [dir=auto]:not(.speaker)").first
@@ -160,7 +161,7 @@ def test_pages_of_an_empty_project(cast: Cast, page_for: Open, axe: Callable[...
     for path in get_navigation_urls("empty")[:-1]:
         checker.open(cast.researcher, path)
         page = checker.get_window(cast.researcher)
-        assert page.locator("main a, main form, main code").count() > 0, path
+        expect(page.locator("main a, main form, main code").first, path).to_be_attached()
     checker.assert_no_problems()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import input_hash
@@ -27,8 +28,8 @@ def test_signed_out_user_is_notified_once(cast: Cast, page_for: Callable[..., An
     page.context.clear_cookies()
     page.wait_for_selector("#messages [data-level=warning]")
     page.wait_for_timeout(1500)  # the page polls again
-    assert page.locator("#messages [data-level=warning]").count() == 1
-    assert page.locator("h1").all_inner_texts() == ["Count"]
+    expect(page.locator("#messages [data-level=warning]")).to_have_count(1)
+    expect(page.locator("h1")).to_have_text(["Count"], use_inner_text=True)
 
 
 def test_live_update_keeps_focus_selection_and_open_sections(cast: Cast, page_for: Callable[..., Any]) -> None:
@@ -65,7 +66,7 @@ def test_live_update_keeps_focus_selection_and_open_sections(cast: Cast, page_fo
     Run.objects.update(state="succeeded", result={"counted": 12})
     page.wait_for_selector("#run-state [data-state=succeeded]")
     page.wait_for_selector("#run-result")
-    assert page.locator("#run [hx-trigger], #run-cancel").count() == 0
+    expect(page.locator("#run [hx-trigger], #run-cancel")).to_have_count(0)
     assert page.evaluate("document.activeElement.id") == "run-lines"
 
 
@@ -91,7 +92,7 @@ def test_progress_and_cancel(cast: Cast, page_for: Callable[..., Any], site: Any
     run.refresh_from_db()
     assert run.state == Run.State.CANCELLED
     assert 0 < run.done < run.total
-    assert page.locator("#run [hx-trigger]").count() == 0
+    expect(page.locator("#run [hx-trigger]")).to_have_count(0)
 
     page.locator("#run-retry").click()
     page.wait_for_selector("text=Waiting")

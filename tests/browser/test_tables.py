@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Item
 from tests.cast import Cast
@@ -38,13 +39,13 @@ def test_a_table_is_sorted_by_keyboard(rated: Cast, page_for: Open) -> None:
     press_until(page, "Tab", "#sort-system")
     page.keyboard.press("Enter")
     page.wait_for_selector("th[data-column=system][aria-sort=ascending]")
-    assert page.locator(NAMES).all_inner_texts() == ["sys-1", "sys-2", "sys-10"]
+    expect(page.locator(NAMES)).to_have_text(["sys-1", "sys-2", "sys-10"], use_inner_text=True)
     assert "sort=system" in page.url
     # The focus stays, so the same key reverses the order.
     assert page.evaluate("document.activeElement.id") == "sort-system"
     page.keyboard.press("Enter")
     page.wait_for_selector("th[data-column=system][aria-sort=descending]")
-    assert page.locator(NAMES).all_inner_texts() == ["sys-10", "sys-2", "sys-1"]
+    expect(page.locator(NAMES)).to_have_text(["sys-10", "sys-2", "sys-1"], use_inner_text=True)
     page.go_back()
     page.wait_for_selector("th[data-column=system][aria-sort=ascending]")
 
@@ -59,28 +60,28 @@ def test_columns_are_chosen_by_keyboard(rated: Cast, page_for: Open) -> None:
     press_until(page, "Tab", "[data-columns] button")
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert page.locator("th[data-column=kind]").count() == 0
-    assert page.locator("th[data-column=value]").count() == 1
-    assert page.locator("th[data-column=system][aria-sort=ascending]").count() == 1
+    expect(page.locator("th[data-column=kind]")).to_have_count(0)
+    expect(page.locator("th[data-column=value]")).to_have_count(1)
+    expect(page.locator("th[data-column=system][aria-sort=ascending]")).to_have_count(1)
     # The form above keeps order and columns.
     page.locator("#query button").last.click()
     page.wait_for_load_state()
-    assert page.locator("th[data-column=kind]").count() == 0
-    assert page.locator("th[data-column=system][aria-sort=ascending]").count() == 1
+    expect(page.locator("th[data-column=kind]")).to_have_count(0)
+    expect(page.locator("th[data-column=system][aria-sort=ascending]")).to_have_count(1)
 
 
 def test_order_columns_and_intervals_need_no_script(rated: Cast, page_for: Open) -> None:
     page = page_for(rated.researcher, script=False)
     page.goto("/projects/alpha/systems/")
     page.click("#sort-system")
-    assert page.locator("th[data-column=system][aria-sort=ascending]").count() == 1
+    expect(page.locator("th[data-column=system][aria-sort=ascending]")).to_have_count(1)
     page.click("[data-columns] > summary")
     page.uncheck("[data-columns] input[value=kind]")
     page.click("[data-columns] button")
-    assert page.locator("th[data-column=kind]").count() == 0
+    expect(page.locator("th[data-column=kind]")).to_have_count(0)
     page.click("#intervals")
-    assert page.locator("th[data-column=low]").count() == 1
-    assert page.locator(NAMES).all_inner_texts() == ["sys-1", "sys-2", "sys-10"]
+    expect(page.locator("th[data-column=low]")).to_have_count(1)
+    expect(page.locator(NAMES)).to_have_text(["sys-1", "sys-2", "sys-10"], use_inner_text=True)
 
 
 @pytest.mark.parametrize("width", [390, 1280])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from evalapp.common.models import Run
 from scoring.services.training import TrainingOptions, plan_params
@@ -30,13 +31,13 @@ def test_changed_form_must_be_checked_again(cast: Cast, page_for: Callable[..., 
     page = page_for(cast.researcher)
     page.goto(f"/projects/{cast.project.slug}/evaluators/train/comparative/?check={check.pk}")
     main = page.locator("button.primary:visible")
-    assert main.all_inner_texts() == ["Train"]
+    expect(main).to_have_text(["Train"], use_inner_text=True)
     page.fill("#id_name", "another")
     page.wait_for_selector("[data-while=changed]:visible")
-    assert main.all_inner_texts() == ["Check again"]
+    expect(main).to_have_text(["Check again"], use_inner_text=True)
     page.fill("#id_name", "mine")
     page.wait_for_selector("button:has-text('Train'):visible")
-    assert main.all_inner_texts() == ["Train"]
+    expect(main).to_have_text(["Train"], use_inner_text=True)
 
 
 def test_result_of_a_check_scrolls_into_view(cast: Cast, page_for: Callable[..., Any]) -> None:
@@ -68,4 +69,4 @@ def test_invalid_form_focuses_its_errors(cast: Cast, page_for: Callable[..., Any
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.wait_for_function("() => location.hash === '#id_option_sizes'")
-    assert page.locator("#id_option_sizes").is_visible()
+    expect(page.locator("#id_option_sizes")).to_be_visible()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import Output, Upload
 from tests.browser.worker_process import execute_in_worker
@@ -39,7 +40,7 @@ def test_faulty_row_then_corrected_then_undone(
     page.set_input_files("input[type=file]", write_outputs(tmp_path, ["i000", "i999", "i002"]))
     page.get_by_role("button", name="Upload").click()
     page.wait_for_selector("[data-unserved]")
-    assert page.locator("#upload[hx-trigger]").count() == 1
+    expect(page.locator("#upload[hx-trigger]")).to_have_count(1)
     execute_in_worker(site, get_last_run())
     page.wait_for_selector("#upload-faults")
     cells = page.locator("#upload-faults tbody tr").first.locator("td").all_inner_texts()
@@ -70,5 +71,5 @@ def test_file_with_unknown_name(cast: Cast, page_for: Callable[..., Any], tmp_pa
     path.write_text("sun\n")
     page.set_input_files("input[type=file]", path)
     page.get_by_role("button", name="Upload").click()
-    assert "dataset.json" in page.locator(".has-error").inner_text()
+    expect(page.locator(".has-error")).to_contain_text("dataset.json", use_inner_text=True)
     assert Upload.objects.count() == 0

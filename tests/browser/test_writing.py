@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 from annotation.models import WritingAttempt, WritingCampaign, WritingFlag, WritingTask, WrittenReference
 from annotation.services.campaigns import create_writing, open_campaign
@@ -106,15 +107,15 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, open_writing: Any
     campaign = open_writing(max_attempts=2, target=4)
     page = open_writing_page(page_for(cast.annotator), campaign)
     page.wait_for_selector("#candidates .gain")
-    assert page.inner_text("#now") == "0.250"
+    expect(page.locator("#now")).to_have_text("0.250", use_inner_text=True)
     gains = page.locator("#candidates .gain").all_inner_texts()
     assert sorted(gains) == ["+0.000", "+0.125 ▲", "−0.125 ▽"]
     # A candidate that does not improve the reliability has to be edited.
     page.keyboard.press("c")
     page.keyboard.press("2")
-    assert page.input_value("#text") == PLAIN
+    expect(page.locator("#text")).to_have_value(PLAIN)
     page.wait_for_selector("#score[data-state=known]")
-    assert "not more reliable" in page.inner_text("#score")
+    expect(page.locator("#score")).to_contain_text("not more reliable", use_inner_text=True)
     page.keyboard.press("Control+Enter")
     # The refusal returns the focus to the editor, where “e” would be a letter.
     page.wait_for_selector("#text:focus")
@@ -123,18 +124,18 @@ def test_keyboard_only_with_scores(cast: Cast, page_for: Open, open_writing: Any
     page.keyboard.press("e")
     page.keyboard.type(" It is good.")
     page.wait_for_selector(WITH_TEXT)
-    assert "→ 0.375 ▲" in page.inner_text("#with-text")
+    expect(page.locator("#with-text")).to_contain_text("→ 0.375 ▲", use_inner_text=True)
     assert axe(page) == []
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(RAISED)
-    assert page.input_value("#text") == ""
+    expect(page.locator("#text")).to_have_value("")
     assert f"{PLAIN} It is good.\nyours, +0.125" in get_references_text(page)
-    assert page.locator("svg.growth circle").count() == 1
+    expect(page.locator("svg.growth circle")).to_have_count(1)
     # Undone and added again.
     page.keyboard.press("u")
     page.wait_for_selector("text=Taken back.")
     assert "It is good" not in get_references_text(page)
-    assert page.input_value("#text") == f"{PLAIN} It is good."
+    expect(page.locator("#text")).to_have_value(f"{PLAIN} It is good.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(RAISED)
     page.wait_for_selector("#candidates .gain")
@@ -171,8 +172,8 @@ def test_displayed_keys_never_type_into_the_text(cast: Cast, page_for: Open, ope
     page.keyboard.press("2")
     assert {"y", "n", "x", "c2"} <= set(page.evaluate(VISIBLE_KEY_CAPS))
     page.keyboard.press("y")
-    assert page.is_checked("input[name=relevant][value=yes]")
-    assert page.input_value("#text") == PLAIN
+    expect(page.locator("input[name=relevant][value=yes]")).to_be_checked()
+    expect(page.locator("#text")).to_have_value(PLAIN)
     # The focus is in the editor, where single keys type, so only other keys are displayed.
     assert page.evaluate("document.activeElement.id") == "text"
     assert page.evaluate(VISIBLE_KEY_CAPS) == ["Esc", "Ctrl", "Enter"]
@@ -181,10 +182,10 @@ def test_displayed_keys_never_type_into_the_text(cast: Cast, page_for: Open, ope
     page.keyboard.press("Escape")
     assert page.evaluate("document.activeElement.id") == "heading"
     page.keyboard.press("Escape")
-    assert page.input_value("#text") == f"{PLAIN} yn, dusk, good"
-    assert page.is_checked("input[name=relevant][value=yes]")
+    expect(page.locator("#text")).to_have_value(f"{PLAIN} yn, dusk, good")
+    expect(page.locator("input[name=relevant][value=yes]")).to_be_checked()
     page.keyboard.press("n")
-    assert page.is_checked("input[name=relevant][value=no]")
+    expect(page.locator("input[name=relevant][value=no]")).to_be_checked()
     page.keyboard.press("Control+Enter")
     page.wait_for_selector(RAISED)
     attempt = WritingAttempt.objects.get()
@@ -195,7 +196,7 @@ def test_candidate_chosen_by_mouse_can_be_edited_at_once(cast: Cast, page_for: O
     page = open_writing_page(page_for(cast.annotator), open_writing())
     page.locator("#candidates .use").nth(1).click()
     page.keyboard.type(" So dusk.")
-    assert page.input_value("#text") == f"{PLAIN} So dusk."
+    expect(page.locator("#text")).to_have_value(f"{PLAIN} So dusk.")
 
 
 def test_keys_of_an_input_method_are_ignored(cast: Cast, page_for: Open, open_writing: Any) -> None:
@@ -209,7 +210,7 @@ def test_keys_of_an_input_method_are_ignored(cast: Cast, page_for: Open, open_wr
     page.keyboard.press("Control+Enter")
     page.wait_for_timeout(500)
     assert page.evaluate("document.activeElement.id") == "text"
-    assert page.input_value("#text") == f"{PLAIN}がんばる"
+    expect(page.locator("#text")).to_have_value(f"{PLAIN}がんばる")
     assert not WritingAttempt.objects.exists()
     page.keyboard.insert_text("頑張る good")
     page.keyboard.press("Control+Enter")
@@ -224,21 +225,21 @@ def test_one_undo_button_and_no_stale_message(cast: Cast, page_for: Open, open_w
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
     page.wait_for_selector(FLAGGED)
-    assert page.locator("[data-opens=flag][data-done]").count() == 1
+    expect(page.locator("[data-opens=flag][data-done]")).to_have_count(1)
     page.fill("#text", "Text one.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=Text one.")
-    assert page.inner_text("#messages") == ""
+    expect(page.locator("#messages")).to_have_text("", use_inner_text=True)
     page.fill("#text", "Text two.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#last-text q:text-is('Text two.')")
     page.fill("#text", "Text three.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=Text three.")
-    assert page.locator("[data-key=u]").count() == 1
+    expect(page.locator("[data-key=u]")).to_have_count(1)
     page.keyboard.press("u")
     page.wait_for_selector("text=Taken back.")
-    assert page.input_value("#text") == "Text three."
+    expect(page.locator("#text")).to_have_value("Text three.")
 
 
 def test_control_arm_never_shows_a_score(cast: Cast, page_for: Open, open_writing: Any, worker: FakeWorker) -> None:
@@ -257,7 +258,7 @@ def test_control_arm_never_shows_a_score(cast: Cast, page_for: Open, open_writin
     page.wait_for_selector("#references >> text=And more.")
     text = page.inner_text("body").replace(page.inner_text("#candidates"), "")
     assert not SCORE_PATTERN.search(text)
-    assert page.locator("#candidates .gain, #score, #reliability").count() == 0
+    expect(page.locator("#candidates .gain, #score, #reliability")).to_have_count(0)
     assert not [url for url in requests if "/score/" in url]
     attempt = WritingAttempt.objects.get()
     assert (attempt.decision, attempt.improved, attempt.score_before) == ("accept", None, 0.25)
@@ -274,7 +275,7 @@ def test_flag_by_keyboard_keeps_the_typed_text(cast: Cast, page_for: Open, open_
     page.keyboard.press("Space")
     page.keyboard.press("Enter")
     page.wait_for_selector(FLAGGED)
-    assert page.input_value("#text") == typed
+    expect(page.locator("#text")).to_have_value(typed)
     assert WritingFlag.objects.get().reason == "broken"
 
 
@@ -317,12 +318,12 @@ def test_rejected_text_is_not_shown_as_saved(cast: Cast, page_for: Open, open_wr
     page.wait_for_timeout(1500)
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#outcome.bad:has-text('10,000')")
-    assert page.inner_text("#saved") == "Not added"
+    expect(page.locator("#saved")).to_have_text("Not added", use_inner_text=True)
     # Nothing was stored, so the time counts for the next text.
     page.fill("#text", "A short text.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#references >> text=A short text.")
-    assert re.match(r"Saved \d", page.inner_text("#saved"))
+    expect(page.locator("#saved")).to_have_text(re.compile(r"^Saved \d"), use_inner_text=True)
     assert (WritingAttempt.objects.get().seconds or 0) >= 1.5
 
 
@@ -336,9 +337,9 @@ def test_two_annotators_on_one_item(cast: Cast, page_for: Open, open_writing: An
     theirs.keyboard.press("Control+Enter")
     theirs.wait_for_selector("#references >> text=Otto's good text.")
     mine.wait_for_selector("#references >> text=by another annotator")
-    assert mine.input_value("#text") == "Half of a good"
+    expect(mine.locator("#text")).to_have_value("Half of a good")
     assert mine.evaluate("document.activeElement.id") == "text"
-    assert mine.inner_text("#now") == "0.375"
+    expect(mine.locator("#now")).to_have_text("0.375", use_inner_text=True)
     # Both add a text at the same time; neither overwrites the other.
     mine.fill("#text", "Half of a good text.")
     theirs.fill("#text", "Another good text.")
@@ -358,9 +359,9 @@ def test_worker_killed_while_typing(cast: Cast, page_for: Open, open_writing: An
     worker.kill()
     page.keyboard.type(parts[1])
     page.wait_for_selector("#score[data-state=none]")
-    assert "Score not available" in page.inner_text("#score")
+    expect(page.locator("#score")).to_contain_text("Score not available", use_inner_text=True)
     page.keyboard.type(parts[2])
-    assert page.input_value("#text") == "".join(parts)
+    expect(page.locator("#text")).to_have_value("".join(parts))
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#outcome.warn")
     assert WritingTask.objects.get().draft["text"] == "".join(parts)
@@ -408,7 +409,7 @@ def test_offline_and_back(cast: Cast, page_for: Open, open_writing: Any) -> None
     page.fill("#text", "A good text from the tunnel.")
     page.keyboard.press("Control+Enter")
     page.wait_for_selector("#waiting >> text=A good text from the tunnel.")
-    assert page.input_value("#text") == ""
+    expect(page.locator("#text")).to_have_value("")
     rejected = "A plain text from the tunnel."
     page.fill("#text", rejected)
     page.keyboard.press("Control+Enter")
@@ -419,11 +420,11 @@ def test_offline_and_back(cast: Cast, page_for: Open, open_writing: Any) -> None
     page.wait_for_selector("#references .who >> text=yours")
     # The second text is rejected by the rules and can be restored; the text being typed is unchanged.
     page.wait_for_selector("text=needs another revision")
-    assert page.input_value("#text") == "Still typing"
+    expect(page.locator("#text")).to_have_value("Still typing")
     page.click("text=Restore it")
-    assert page.input_value("#text") == rejected
+    expect(page.locator("#text")).to_have_value(rejected)
     page.click("text=Restore it")
-    assert page.input_value("#text") == "Still typing"
+    expect(page.locator("#text")).to_have_value("Still typing")
     assert list(WritingAttempt.objects.order_by("pk").values_list("decision", flat=True)) == ["accept", "edit"]
 
 
