@@ -336,6 +336,7 @@ class _Import:
                     return False
                 self.context.make_sure()
                 promote(self.upload, staging, self.dataset, counts, tick, self.documents)
+                tick(total)
                 audit.record(
                     verb="upload.done", project=self.project, actor=self.context.user, object=self.upload, counts=counts
                 )

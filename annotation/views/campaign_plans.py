@@ -161,7 +161,10 @@ def campaign_move(request: HttpRequest, slug: str, pk: int, move: str, kind: Cam
             messages.info(request, _("The texts are being prepared. The campaign opens when they are ready."))
         else:
             messages.success(request, DONE_WORDS[move])
-        people = read_number(request.POST.get("invite", "")) if move == "open" else None
+        invite = request.POST.get("invite", "") if move == "open" else ""
+        people = read_number(invite)
+        if invite and people is None:
+            messages.warning(request, _("No link was made: the number of people must be a whole number."))
         if people:
             return invite_people(request, kind.find(request, slug, pk, "write"), kind, people)
     return redirect(f"annotation:{kind.name}", slug, pk)

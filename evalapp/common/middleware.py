@@ -10,7 +10,7 @@ from evalapp.side_figures import collect_failures
 from .errors import BadInput, EvalappError
 from .navigation import find_addressed_project
 from .outages import unstorable
-from .pages import came_from, strip_query
+from .pages import came_from, strip_query, wants_fragment
 from .problems import wait_headers
 
 #: Browser features that no page uses.
@@ -65,7 +65,7 @@ class ErrorPages:
         error = unstorable(error) or error
         if not isinstance(error, EvalappError):
             return None
-        part = getattr(request, "htmx", False) and not request.htmx.boosted
+        part = wants_fragment(request)
         template = "errors/_domain.html" if part else "errors/domain.html"
         plain = strip_query(request) if isinstance(error, BadInput) else ""
         context = {

@@ -32,12 +32,18 @@ def strip_query(request: HttpRequest) -> str:
     return "/" + request.path.lstrip("/") if request.method == "GET" and request.GET else ""
 
 
+def wants_fragment(request: HttpRequest) -> bool:
+    """Return whether htmx asks for a part of a page. Going back in the browser's history needs the whole page."""
+    asked: Any = getattr(request, "htmx", None)
+    return bool(asked) and not asked.boosted and not asked.history_restore_request
+
+
 def page(
     request: HttpRequest, template: str, context: dict | None = None, *, fragment: str = "", status: int = 200
 ) -> HttpResponse:
     """Render `template`. For an htmx request with `fragment`, render only `<template without .html>/_<fragment>.html`,
     which the page includes."""
-    if fragment and getattr(request, "htmx", False) and not request.htmx.boosted:
+    if fragment and wants_fragment(request):
         template = f"{template.removesuffix('.html')}/_{fragment}.html"
         response = render(request, template, context or {}, status=status)
         failed = getattr(request, "failed_figures", [])

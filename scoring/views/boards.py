@@ -1,6 +1,6 @@
 """Pages of leaderboards, and their tables as CSV, JSON and LaTeX."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -126,7 +126,7 @@ def build_context(request: HttpRequest, project: Project, query: Any) -> dict[st
         "may_write": may_write(request, project),
         "evaluator_choices": [(name, name in chosen) for name in names],
         "chosen": chosen,
-        "tabs": list_tabs(project, query.kind),
+        "tabs": list_tabs(project, query),
         **get_board(query.kind).get_renderer("build_context")(answer.table, query),
     }
     return context | build_grid(request, query.kind, context)
@@ -154,14 +154,16 @@ def has_figures(table: Mapping[str, Any] | None) -> bool:
     return any(row.get(part) not in (None, [], {}) for row in (table or {"rows": []})["rows"] for part in parts)
 
 
-def list_tabs(project: Project, kind: str) -> list[dict[str, Any]]:
-    """Return the tabs of metric leaderboards, from the registry."""
+def list_tabs(project: Project, query: Any) -> list[dict[str, Any]]:
+    """Return the tabs of metric leaderboards, from the registry. Each keeps the choices of `query` that it has too."""
     root = reverse("project", args=[project.slug])
-    return [
-        {"url": f"{root}{board.query.page}", "label": _(board.query.tab), "is_current": board.kind == kind}
-        for board in list_boards().values()
-        if board.query.tab
-    ]
+    tabs = []
+    for board in list_boards().values():
+        if board.query.tab:
+            kept = {name: value for name, value in query.non_default_params.items() if name in board.query.names()}
+            address = f"{root}{board.query.page}" + (f"?{urlencode(kept)}" if kept else "")
+            tabs.append({"url": address, "label": _(board.query.tab), "is_current": board.kind == query.kind})
+    return tabs
 
 
 def read_params(given: QueryDict, kind: str) -> dict[str, Any]:
@@ -175,11 +177,17 @@ def read_params(given: QueryDict, kind: str) -> dict[str, Any]:
     return get_board(kind).query.adapt(values)
 
 
-def read_coefficient(request: HttpRequest, default: str = "pearson") -> str:
-    coefficient = request.GET.get("coefficient", default)
-    if coefficient not in COEFFICIENTS:
+def list_coefficients(table: Mapping[str, Any]) -> list[str]:
+    """Return the coefficients of a stored table: the one that it was ordered by, and the three of every table."""
+    return list(dict.fromkeys([table.get("coefficient") or "pearson", *COEFFICIENTS]))
+
+
+def read_coefficient(request: HttpRequest, known: Sequence[str]) -> str:
+    """Return the coefficient of the address, or the first of those known."""
+    coefficient = request.GET.get("coefficient", known[0])
+    if coefficient not in known:
         text = _("coefficient must be one of %(known)s, not “%(value)s”.")
-        raise BadInput(text % {"known": ", ".join(COEFFICIENTS), "value": coefficient})
+        raise BadInput(text % {"known": ", ".join(known), "value": coefficient})
     return coefficient
 
 

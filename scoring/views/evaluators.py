@@ -50,7 +50,7 @@ from ..selectors.training import (
     refuse_unfinished,
 )
 from ..services.scores import apply_evaluator
-from ..services.several import plan_scores, score_several
+from ..services.several import CURRENT, REFUSED, UNDER_WAY, plan_scores, score_several
 from .starting import open_run
 
 if TYPE_CHECKING:
@@ -117,9 +117,15 @@ def score_selected(request: HttpRequest, project: Project) -> HttpResponse:
         messages.warning(request, _("Select at least one evaluator."))
         return redirect("scoring:evaluator-list", project.slug)
     if request.method == "POST":
-        runs, _rest = score_several(project=project, user=request.user, evaluators=names, references=references)
+        runs, rest = score_several(project=project, user=request.user, evaluators=names, references=references)
+        for plan in rest:
+            if plan.outcome == REFUSED:
+                messages.warning(request, f"{plan.evaluator}: {plan.why}")
         if not runs:
-            messages.success(request, _("All selected evaluators have been applied."))
+            if any(plan.outcome == UNDER_WAY for plan in rest):
+                messages.info(request, _("Runs with the selected evaluators are under way."))
+            elif any(plan.outcome == CURRENT for plan in rest):
+                messages.success(request, _("All scores of the selected evaluators are current."))
             return redirect("scoring:evaluator-list", project.slug)
         text = ngettext("%(count)d run queued.", "%(count)d runs queued.", len(runs))
         messages.success(request, text % {"count": len(runs)})

@@ -26,7 +26,7 @@ from scoring.boards.registry import get_board
 from scoring.plots import drawing as plots
 
 from ..selectors.aspects import choose_judged_way, list_judged_ways
-from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query
+from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query, unknown_evaluators
 from ..selectors.reports import CURVES
 from ..services.leaderboards import answer_leaderboard
 from .boards import answer_or_reason, get_plotted_set, has_figures
@@ -140,6 +140,8 @@ def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str, endi
 @project_page(GET="read")
 def steps_svg(request: HttpRequest, project: Project, panel: str, ending: str = "svg") -> HttpResponse:
     """Human scores or scores of an evaluator by training step."""
+    if panel != PEOPLE and unknown_evaluators(project, [panel])[0]:
+        raise NotThere(_("There is no evaluator “%(name)s”.") % {"name": panel})
     asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme", "narrow"))
     key = [compute_stamp(project), "steps", panel, asked]
 

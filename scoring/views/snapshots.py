@@ -26,7 +26,7 @@ from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import Changes, compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import build_grid, make_file, read_coefficient
+from .boards import build_grid, list_coefficients, make_file, read_coefficient
 
 NOW = "now"
 
@@ -71,7 +71,8 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     if row.kind == "systems":
         context |= systems_columns.build_context(row.table)
     elif row.kind == "evaluators":
-        context |= metrics_columns.build_context(row.table, EvaluatorsQuery(coefficient=read_coefficient(request)))
+        query = EvaluatorsQuery(coefficient=read_coefficient(request, list_coefficients(row.table)))
+        context |= metrics_columns.build_context(row.table, query)
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
         board = get_board(row.kind)
@@ -112,7 +113,9 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
     first = get_snapshot(project, request.GET.get("first") or rows[0].slug)
     requested = request.GET.get("second") or NOW
     second = None if requested == NOW else get_snapshot(project, requested)
-    coefficient = read_coefficient(request)
+    # Other coefficients need not be in both tables.
+    coefficients = [name for name in list_coefficients(first.table) if name in COEFFICIENTS]
+    coefficient = read_coefficient(request, coefficients)
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
     columns = get_board(first.kind).module("columns")
@@ -125,7 +128,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
         "names": [row.slug for row in rows],
         "answer": now,
         "coefficient": coefficient,
-        "coefficients": COEFFICIENTS,
+        "coefficients": coefficients,
         "found": found,
         "has_places": hasattr(columns, "rank_rows"),
     }

@@ -12,7 +12,7 @@
   const { say, saySaved, saySending, warn, draft } = desk;
   const urls = { next: page.dataset.next, home: page.dataset.home, work: page.dataset.work };
   const TRY_AGAIN = 3000;
-  const SECOND_ENTER = 600; // an Enter or a click this soon after a text appears was meant for the previous one
+  const SECOND_ENTER = 600; // an Enter this soon after a text appears was meant for the previous one
 
   let card = null; // the displayed assignment
   let ahead = null; // the prefetched {html}, or {done: true} when nothing is left
@@ -281,12 +281,17 @@
     return true;
   }
 
+  // The second click of a double one was meant for the previous text.
+  stage.addEventListener("click", (event) => {
+    if (event.detail > 1 && event.target.closest("[data-submit]")) event.preventDefault();
+  });
+
   stage.addEventListener("submit", (event) => {
     if (!event.target.matches("form.answer")) return;
     const pressed = event.submitter && event.submitter.value;
     if (pressed && pressed !== "submit") return; // skip and flag are plain forms
     event.preventDefault();
-    if (sending || tooSoon() || missing()) return; // too soon: the second click of a double one
+    if (sending || missing()) return;
     const { answer, note } = collect();
     const id = uuid();
     const body = { submission: id, answer, note, seconds: desk.spent() };

@@ -10,6 +10,7 @@ from evalapp.number_text import show_figure
 from evalapp.plot_style import HALF
 from evalapp.side_figures import failure_sentence
 from evalapp.translation import gettext as _
+from evalapp.translation import ngettext
 from scoring.boards.choices import JUDGED, RATINGS
 from scoring.boards.render.console import as_lines, filter_line, interval
 from scoring.boards.render.latex import figure, tabular
@@ -167,10 +168,15 @@ def plan_growth(table: Mapping[str, Any] | None) -> drawing.Picture | None:
     if single["value"] <= 0:
         sentences.append(_("Further ratings like these do not make their mean reliable."))
     else:
-        text = _("The mean of the %(n).1f ratings that a unit has here: %(value).2f.")
+        text = _("The mean of the %(n).1f ratings that a unit has here: %(value).3f.")
         sentences.append(text % {"n": here, "value": step_up(single["value"], here)})
     if enough:
-        sentences.append(_("%(enough).1f needs %(n)d ratings of each unit.") % {"enough": ENOUGH, "n": enough})
+        text = ngettext(
+            "%(enough).1f needs %(n)d rating of each unit.",
+            "%(enough).1f needs %(n)d ratings of each unit.",
+            int(enough),
+        )
+        sentences.append(text % {"enough": ENOUGH, "n": enough})
     finding = " ".join(sentences)
     paint = partial(
         drawing.draw_lines, [{"name": table["aspect"], "points": points}],

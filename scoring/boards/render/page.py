@@ -36,7 +36,7 @@ class Column:
     css: str = ""
     #: Readers cannot hide the column.
     is_kept: bool = False
-    #: Only shown with intervals.
+    #: Shown with intervals, and only then.
     is_detail: bool = False
     #: Shown once above the table if all rows have the same value.
     is_folded: bool = False
@@ -129,13 +129,13 @@ def arrange(
     by, hide = f"{prefix}sort", f"{prefix}columns"
     pairs = [(key, value) for key, values in given.items() for value in values]
     intervals = "1" in given.get("intervals", ())
-    wanted = set(given.get(hide, ()))
+    wanted = set(given.get(hide, ())) & {column.name for column in columns}
     same = [(column, value) for column in columns for value in _only_value(column, rows)]
     folded = {column.name for column, _value in same}
     shown = {
-        column.name: column.is_kept
-        or (column.is_detail and intervals)
-        or (column.name in wanted if wanted else not column.is_detail and column.name not in folded)
+        column.name: intervals
+        if column.is_detail
+        else column.is_kept or column.is_silent or (column.name in wanted if wanted else column.name not in folded)
         for column in columns
     }
     asked = next(iter(given.get(by, ())), "")
@@ -148,7 +148,7 @@ def arrange(
         rest = [pair for pair in pairs if pair[0] != key]
         return "?" + urlencode([*rest, (key, value)] if value else rest)
 
-    hidable = [column for column in columns if not column.is_kept and not column.is_silent]
+    hidable = [column for column in columns if not (column.is_kept or column.is_silent or column.is_detail)]
     return Grid(
         rows=list(rows),
         heads=[

@@ -60,6 +60,7 @@ def test_whole_folder_is_stored(project, cast, client):
     client.force_login(cast.owner)
     shown = client.get(upload.run.result["url"])
     assert (shown.status_code, shown.context["upload"]) == (200, upload)
+    assert upload.run.done == upload.run.total > 0
 
 
 @pytest.mark.promise("import")

@@ -141,8 +141,9 @@ def test_skipping_can_be_forbidden(cast):
 def test_flags(cast, shown):
     first = flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="cut off")
     assert flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="cut off") == first
-    with pytest.raises(BadInput):
+    with pytest.raises(BadInput) as refused:
         flag_assignment(user=cast.annotator, public=shown.public, reason="boring")
+    assert all(str(label) in refused.value.detail for label in ItemFlag.Reason.labels), "as the form names them"
     assert resolve_flag(user=cast.researcher, flag=first).resolved_by == cast.researcher
     # A remark repeated after it was resolved is a new remark.
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="cut off")

@@ -18,7 +18,7 @@ from annotation.views.campaign_overview import make_campaign_step, render_campai
 from evalapp.accounts.models import Invitation, Membership
 from tests.cast import Cast
 from tests.judging import ONE_QUESTION, make_draft, make_texts, open_comparison, open_rating
-from tests.pages import read_page
+from tests.pages import read_flashes, read_page
 
 pytestmark = pytest.mark.django_db
 BASE = "/projects/alpha/campaigns/"
@@ -184,12 +184,14 @@ def test_link_is_shown_right_after_opening(cast: Cast, rita: Client) -> None:
     assert 'id="secret-invitation"' not in again, "it is shown once"
 
 
-@pytest.mark.parametrize("invite", ["", "0", "many"])
-def test_opening_without_a_link_leads_to_the_campaign(cast: Cast, rita: Client, invite: str) -> None:
+@pytest.mark.parametrize(("invite", "warned"), [("", []), ("0", []), ("many", ["warning"])])
+def test_opening_without_a_link_leads_to_the_campaign(cast: Cast, rita: Client, invite: str, warned: list[str]) -> None:
     make_texts(cast)
     campaign = make_draft(cast)
     response = rita.post(f"{BASE}{campaign.pk}/open/", {"invite": invite})
     assert response["Location"] == f"{BASE}{campaign.pk}/"
+    levels = [level for level, _text in read_flashes(rita.get(response["Location"]))]
+    assert [level for level in levels if level == "warning"] == warned
     assert not Invitation.objects.exists()
 
 

@@ -64,7 +64,7 @@ def test_error_page_states_an_error_once():
 def test_error_page_leads_back(method, referer, back):
     request = getattr(RequestFactory(), method)("/here/", headers={"Referer": referer})
     assert came_from(request) == back
-    request.htmx = type("Part", (), {"boosted": False})()
+    request.htmx = type("Part", (), {"boosted": False, "history_restore_request": False})()
     answer = ErrorPages(lambda _: None).process_exception(request, BadInput("No."))  # type: ignore[arg-type]
     assert answer is not None
     assert (f'<a class="button" href="{back}">Back</a>' in read_page(answer)) == bool(back)

@@ -18,6 +18,7 @@ from scoring.models import ScoreSet
 from scoring.services.scores import apply_evaluator
 from scoring.services.several import plan_scores, score_several
 from tests.factories import make_items, make_outputs
+from tests.pages import read_flashes
 
 pytestmark = pytest.mark.django_db
 
@@ -157,3 +158,19 @@ def test_reference_set_is_that_of_the_request(scored):
     assert plan.outcome == "refused"
     run = execute_run(score_several(project=scored.project, evaluators=["chrf"])[0][0].pk)
     assert run.params["references"] == "original"
+
+
+def test_selection_without_new_runs_says_why(scored, client):
+    def send(*names: str) -> list[tuple[str, str]]:
+        fields = {"evaluators": names, "references": "original"}
+        return read_flashes(client.post(reverse("scoring:score-selected", args=["alpha"]), fields, follow=True))
+
+    client.force_login(scored.researcher)
+    assert [level for level, _text in send("length")] == ["success"]
+    assert [level for level, _text in send("chrf")] == ["success"]
+    assert Run.objects.filter(state="queued").count() == 1
+    assert [level for level, _text in send("chrf")] == ["info"], "its run is under way"
+    ((level, text),) = send("maude")
+    assert level == "warning"
+    assert text.startswith("maude: ")
+    assert Run.objects.filter(state="queued").count() == 1

@@ -128,15 +128,34 @@ def test_columns_are_chosen_by_tick_boxes_without_script(scored, researcher):
     form = text[text.index('data-columns="columns"') :]
     assert '<input type="hidden" name="aspect" value="quality">' in form
     assert re.search(r'type="checkbox" name="columns" value="kind" checked', form)
-    assert not re.search(r'type="checkbox" name="columns" value="low" checked', form)
-    shown = show(researcher, "systems", columns=["system", "low"])
-    assert list(shown.heads) == ["system", "low"]
-    assert {len(row) for row in shown.rows if row} == {2}
+    shown = show(researcher, "systems", columns=["system", "value"])
+    assert list(shown.heads) == ["lines", "system", "value"]
+    assert {len(row) for row in shown.rows if row} == {3}
     # Links of headings and the form above keep the choice.
-    assert shown.links["low"].count("columns=") == 2
-    assert 'type="hidden" form="query" name="columns" value="low"' in read_page(
-        researcher.get(place("systems") + _tail({"columns": ["system", "low"]}))
+    assert shown.links["value"].count("columns=") == 2
+    assert 'type="hidden" form="query" name="columns" value="value"' in read_page(
+        researcher.get(place("systems") + _tail({"columns": ["system", "value"]}))
     )
+
+
+def test_columns_of_intervals_follow_their_own_switch(scored, researcher):
+    assert 'type="checkbox" name="columns" value="low"' not in read_page(researcher.get(place("systems")))
+    assert list(show(researcher, "systems", columns=["system", "low"]).heads) == ["lines", "system"]
+    with_them = show(researcher, "systems", columns=["system", "value"], intervals=1)
+    assert list(with_them.heads) == ["lines", "system", "value", "low", "high"]
+
+
+def test_unknown_columns_are_ignored(scored, researcher):
+    plain = list(show(researcher, "systems").heads)
+    assert list(show(researcher, "systems", columns="nothing").heads) == plain
+    assert list(show(researcher, "systems", columns=["nothing", "value"]).heads) == ["lines", "system", "value"]
+
+
+def test_tabs_keep_the_choices_that_they_have_too(scored, researcher):
+    text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
+    tabs = dict(re.findall(r'href="[^"]*/evaluation/(\w*)/?\?([^"]*)"', text[text.index('class="tabs"') :]))
+    assert tabs["matrix"]
+    assert "coefficient=spearman" in tabs["matrix"]
 
 
 @pytest.mark.parametrize("name", ["systems", "evaluation", "evaluation/aspects", "evaluation/matrix", "agreement"])

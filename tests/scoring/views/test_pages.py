@@ -21,6 +21,7 @@ from scoring.boards.slices.query import SlicesQuery
 from scoring.forms.fields import ApplyForm
 from scoring.models import Leaderboard, Score, ScoreSet
 from scoring.selectors.catalogue import entries, get_entry
+from scoring.services import leaderboards
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import get_default_options
 from tests.pages import read_page
@@ -490,3 +491,20 @@ def test_preview_states_the_number_of_items(scored, researcher):
             params={**params, "sample": sample},
         )  # fmt: skip
         assert words in read_page(researcher.get(address("select-references") + f"?preview={run.pk}"))
+
+
+def test_unknown_evaluator_is_refused_and_starts_no_run(scored, researcher, monkeypatch):
+    """Once, each visit of the address queued a run that failed."""
+    monkeypatch.setattr(leaderboards, "MAX_ROWS_IN_REQUEST", 1)
+    response = researcher.get(address("systems") + "?by=nobody")
+    assert response.status_code == 400
+    assert not Run.objects.filter(kind="rank").exists()
+
+
+def test_going_back_in_the_history_gets_the_whole_page(scored, researcher):
+    """htmx asks for a page that its history lost; a part of it would be shown alone."""
+    url = address("systems")
+    assert b"<html" not in researcher.get(url, headers={"HX-Request": "true"}).content
+    asked = {"HX-Request": "true", "HX-History-Restore-Request": "true"}
+    assert b"<html" in researcher.get(url, headers=asked).content
+    assert b"<html" in researcher.get(url + "?by=nobody", headers=asked).content

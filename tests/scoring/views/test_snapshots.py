@@ -16,7 +16,7 @@ from evalapp.common.models import AuditEvent, Run
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
 from scoring.boards.systems.query import SystemsQuery
-from scoring.models import Snapshot
+from scoring.models import ScoreSet, Snapshot
 from scoring.selectors.snapshots import compare_tables
 from scoring.services import leaderboards, snapshots
 from scoring.services.snapshots import take_snapshot
@@ -264,3 +264,23 @@ def test_all_pairs_has_no_cells_below_the_diagonal(cast, client):
     rows = _pairs({"test": test})
     shown = [[cell["p"] if cell["is_tested"] else "" for cell in row["cells"]] for row in rows]
     assert shown == [["", 0.01, None], ["", "", 0.5], ["", "", ""]]
+
+
+def test_comparison_shows_the_chosen_snapshots_in_its_form(board, client):
+    client.force_login(board.viewer)
+    for name in ("one", "two"):
+        take_snapshot(project=board.project, user=board.researcher, query=SystemsQuery(), slug=name)
+    text = read_page(client.get(place("snapshots-compare") + "?first=one&second=two"))
+    part = text[text.index('<select id="second"') :]
+    assert part[: part.index("</select>")].count("<option selected>two<") == 1
+
+
+def test_snapshot_shows_the_coefficient_that_it_was_ordered_by(board, client):
+    ScoreSet.objects.all().delete()
+    table = take_snapshot(
+        project=board.project, user=board.researcher, query=EvaluatorsQuery(coefficient="kendall"), slug="tau"
+    ).table
+    client.force_login(board.viewer)
+    assert table["coefficient"] == "kendall"
+    assert client.get(place("snapshot", "tau")).context["coefficient"] == "kendall"
+    assert client.get(place("snapshot", "tau") + "?coefficient=spa").status_code == 400

@@ -54,6 +54,13 @@ def test_overview_shows_the_next_step(client, cast):
     assert 'aria-current="page">Overview' in page
 
 
+def test_viewers_are_not_sent_to_pages_that_refuse_them(client, cast):
+    upload = reverse("annotation:upload-list", args=["alpha"])
+    for user, has in ((cast.researcher, True), (cast.viewer, False)):
+        client.force_login(user)
+        assert (f'class="button primary" href="{upload}"' in read_page(client.get("/projects/alpha/"))) == has
+
+
 def test_annotator_is_led_to_the_work(client, cast):
     client.force_login(cast.annotator)
     assert client.get("/projects/alpha/").url == "/my/"
