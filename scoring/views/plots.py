@@ -25,6 +25,7 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
 from scoring.plots import drawing as plots
 
+from ..selectors import steps
 from ..selectors.aspects import choose_judged_way, list_judged_ways
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query, unknown_evaluators
 from ..selectors.reports import CURVES
@@ -140,7 +141,7 @@ def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str, endi
 @project_page(GET="read")
 def steps_svg(request: HttpRequest, project: Project, panel: str, ending: str = "svg") -> HttpResponse:
     """Human scores or scores of an evaluator by training step."""
-    if panel != PEOPLE and unknown_evaluators(project, [panel])[0]:
+    if panel != steps.PEOPLE and unknown_evaluators(project, [panel])[0]:
         raise NotThere(_("There is no evaluator “%(name)s”.") % {"name": panel})
     asked = sorted((name, value) for name, value in request.GET.items() if name not in ("v", "theme", "narrow"))
     key = [compute_stamp(project), "steps", panel, asked]
