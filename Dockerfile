@@ -28,4 +28,4 @@ EXPOSE 8000
 # A process that serves no pages brings a check of its own (docker-compose.yml).
 HEALTHCHECK --interval=15s --timeout=5s --start-period=30s --retries=4 \
     CMD ["python", "-c", "import os, urllib.request; urllib.request.urlopen('http://127.0.0.1:%s/health/live' % os.environ['PORT'], timeout=4)"]
-CMD ["sh", "-c", "exec gunicorn evalapp.wsgi:application --bind 0.0.0.0:$PORT --preload --worker-class evalapp.ops.web.Worker --threads 4 --timeout 60 --keep-alive 15 --worker-tmp-dir /dev/shm --no-control-socket"]
+CMD ["sh", "-c", "exec gunicorn evalapp.wsgi:application --bind 0.0.0.0:$PORT --preload --worker-class evalapp.ops.web.Worker --threads 4 --timeout 60 --keep-alive 15 --limit-request-line 8190 --worker-tmp-dir /dev/shm --no-control-socket"]

@@ -23,10 +23,13 @@ PERMISSIONS = ", ".join(
     )
 )  # fmt: skip
 
+#: Reports by link are kept out of search engines, and their links out of the Referer header of other sites.
+SHARED = "/reports/"
+
 
 class Headers:
     """Adds headers: responses are not cached unless the view allows it, pages use no devices, other sites cannot read
-    responses. Static files are served earlier and may be cached."""
+    responses, links of reports stay secret. Static files are served earlier and may be cached."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -36,6 +39,9 @@ class Headers:
         response.headers.setdefault("Cache-Control", "private, no-store")
         response.headers.setdefault("Permissions-Policy", PERMISSIONS)
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
+        if request.path.startswith(SHARED):
+            response.headers["X-Robots-Tag"] = "noindex, nofollow, noarchive"
+            response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
 

@@ -3,7 +3,7 @@ work without JavaScript."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -11,10 +11,13 @@ from urllib.parse import urlsplit, urlunsplit
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
+
+from .errors import BadInput
 
 
 def came_from(request: HttpRequest) -> str:
@@ -30,6 +33,15 @@ def came_from(request: HttpRequest) -> str:
 def strip_query(request: HttpRequest) -> str:
     """Return the path of this page without its query string; empty if it has none."""
     return "/" + request.path.lstrip("/") if request.method == "GET" and request.GET else ""
+
+
+def read_choice(request: HttpRequest, name: str, known: Collection[str], default: str = "") -> str:
+    """Return a parameter of the address. Raises `BadInput` unless it is one of `known`; if empty, it is `default`."""
+    value: str = request.GET.get(name) or default
+    if value != default and value not in known:
+        text = _("%(name)s must be one of %(known)s, not “%(value)s”.")
+        raise BadInput.for_field(name, text % {"name": name, "known": ", ".join(known), "value": value})
+    return value
 
 
 def wants_fragment(request: HttpRequest) -> bool:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
@@ -11,6 +11,9 @@ from evalapp.accounts.selectors import get_project
 
 from .errors import NotThere
 from .models import Run, RunLog
+
+#: As a state in lists of runs: failed because of what was asked or uploaded.
+STOPPED = "stopped"
 
 
 def find_run(*, user: Any, pk: int, need: Need = "read", slug: str | None = None) -> Run:
@@ -26,8 +29,12 @@ def find_run(*, user: Any, pk: int, need: Need = "read", slug: str | None = None
 
 
 def list_runs(project: Project, *, state: str = "", kind: str = "") -> QuerySet[Run]:
-    wanted = {name: value for name, value in (("state", state), ("kind", kind)) if value}
-    return Run.objects.filter(project=project, **wanted).select_related("created_by")
+    """Return runs by the state that people read (`Run.state_label`) and by kind; empty for all."""
+    runs = Run.objects.filter(project=project, **({"kind": kind} if kind else {})).select_related("created_by")
+    stopped = Q(state=Run.State.FAILED, cause=Run.Cause.INPUT)
+    if state == STOPPED:
+        return runs.filter(stopped)
+    return runs.filter(~stopped, state=state) if state else runs
 
 
 def list_deletions(user: Any) -> QuerySet[Run]:

@@ -95,7 +95,7 @@ def _web(layout: Layout) -> Service:
         sys.executable, "-m", "gunicorn", f"{_MODULE}.wsgi:application",
         "--bind", f"fd://{descriptor}", "--preload", "--workers", str(layout.web_workers),
         "--worker-class", f"{_MODULE}.ops.web.Worker", "--threads", "4", "--timeout", "60", "--graceful-timeout", "10",
-        "--keep-alive", "15", "--log-level", "warning", "--no-control-socket",
+        "--keep-alive", "15", "--limit-request-line", "8190", "--log-level", "warning", "--no-control-socket",
         *_memory_folder(),
     )  # fmt: skip
     health = f"http://{_bracketed(host)}:{port}/health/live"

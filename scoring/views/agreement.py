@@ -92,7 +92,8 @@ def calibration(request: HttpRequest, project: Project) -> HttpResponse:
 def power(request: HttpRequest, project: Project) -> HttpResponse:
     """How many judgements are needed, with the project's judgements as the pilot."""
     aspects = list(Aspect.objects.filter(project=project).values_list("name", flat=True))
-    form = PowerForm(request.GET or None, aspects=aspects)
+    asked = {name: value for name, value in request.GET.items() if name in PowerForm.base_fields}
+    form = PowerForm(asked or None, aspects=aspects)
     found, status, answer = None, 200, Answer(None, None, True)
     if not form.is_bound or form.is_valid():
         try:

@@ -1,6 +1,6 @@
 """Pages of leaderboards, and their tables as CSV, JSON and LaTeX."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.common.errors import BadInput, NotThere, Unavailable
+from evalapp.common.errors import BadInput, Busy, NotThere
 from evalapp.common.pages import page, project_page
 from evalapp.names import natural_key
 from evalapp.side_figures import side_value
@@ -82,12 +82,22 @@ def render_systems(
     candidates = [query.by, *known["scored"], *known["baselines"], *known["by"]]
     context |= {
         "has_choices": context["has_steps"] or (bool(context["rows"]) and has_choices(project)),
-        "first_by": next(filter(None, candidates), ""),
+        "judges": list_ways(query, next(filter(None, candidates), "")),
         "games": query.plays_games,
         "is_old": context["answer"].is_old,
     }
     status = 422 if games_form is not None else 200
     return page(request, "scoring/systems/show.html", context, fragment="board", status=status)
+
+
+def list_ways(query: SystemsQuery, evaluator: str) -> list[dict[str, Any]]:
+    """Return the tabs for people and for an evaluator. They keep the choice of systems."""
+    kept = {name: value for name, value in query.non_default_params.items() if name == "systems"}
+    ways = [{"label": _("Human judgements"), "query": urlencode(kept), "is_current": not query.by}]
+    if evaluator:
+        by = urlencode({"by": evaluator, **kept})
+        ways.append({"label": _("By evaluator"), "query": by, "is_current": bool(query.by)})
+    return ways
 
 
 @project_page(POST="write")
@@ -182,15 +192,6 @@ def list_coefficients(table: Mapping[str, Any]) -> list[str]:
     return list(dict.fromkeys([table.get("coefficient") or "pearson", *COEFFICIENTS]))
 
 
-def read_coefficient(request: HttpRequest, known: Sequence[str]) -> str:
-    """Return the coefficient of the address, or the first of those known."""
-    coefficient = request.GET.get("coefficient", known[0])
-    if coefficient not in known:
-        text = _("coefficient must be one of %(known)s, not “%(value)s”.")
-        raise BadInput(text % {"known": ", ".join(known), "value": coefficient})
-    return coefficient
-
-
 def may_write(request: HttpRequest, project: Project) -> bool:
     """Return whether the user may write, by the role that `get_project` stored; no query."""
     return bool(request.user.is_superuser or project.role in ROLES_FOR["write"])  # type: ignore[attr-defined,union-attr]
@@ -222,7 +223,7 @@ def send_board(request: HttpRequest, project: Project, query: Query, ending: str
     """Return the file of a board, or 503 while the table is computed."""
     answer = answer_leaderboard(project=project, query=query, user=request.user)
     if answer.table is None or not answer.is_current:
-        raise Unavailable(_("The table is being computed. Wait until its page shows it, then try again."))
+        raise Busy(_("The table is being computed. Wait until its page shows it, then try again."), wait=5)
     return make_file(answer.table, ending, f"{project.slug}-{STEMS.get(query.kind, query.kind)}")
 
 

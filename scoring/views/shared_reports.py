@@ -74,13 +74,13 @@ def revoke(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """Show a report to whoever has the link."""
     row = _open(request, secret)
-    return _hide(render(request, "scoring/reports/shared.html", {"row": row, "document": build_document(row.content)}))
+    return render(request, "scoring/reports/shared.html", {"row": row, "document": build_document(row.content)})
 
 
 @login_not_required
 @require_safe
 def shared_pdf(request: HttpRequest, secret: str) -> HttpResponse:
-    return _hide(send_report(_open(request, secret), "report"))
+    return send_report(_open(request, secret), "report")
 
 
 def _open(request: HttpRequest, secret: str) -> SharedReport:
@@ -90,10 +90,3 @@ def _open(request: HttpRequest, secret: str) -> SharedReport:
         # Only failures are limited, so that valid links keep working from the same address.
         limits.spend(limits.LINK_FAILURES, limits.client_ip(request))
         raise
-
-
-def _hide(response: HttpResponse) -> HttpResponse:
-    """Keep the link out of search engines, and out of the Referer header of other sites."""
-    response.headers["X-Robots-Tag"] = "noindex, nofollow, noarchive"
-    response.headers["Referrer-Policy"] = "no-referrer"
-    return response

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import BadInput, Conflict, NotThere
-from evalapp.common.pages import came_from, page, project_page
+from evalapp.common.pages import came_from, page, project_page, read_choice
 from scoring.boards.choices import COEFFICIENTS
 from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
@@ -26,7 +26,7 @@ from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import Changes, compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import build_grid, list_coefficients, make_file, read_coefficient
+from .boards import build_grid, list_coefficients, make_file
 
 NOW = "now"
 
@@ -71,7 +71,8 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     if row.kind == "systems":
         context |= systems_columns.build_context(row.table)
     elif row.kind == "evaluators":
-        query = EvaluatorsQuery(coefficient=read_coefficient(request, list_coefficients(row.table)))
+        known = list_coefficients(row.table)
+        query = EvaluatorsQuery(coefficient=read_choice(request, "coefficient", known, known[0]))
         context |= metrics_columns.build_context(row.table, query)
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
@@ -115,7 +116,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
     second = None if requested == NOW else get_snapshot(project, requested)
     # Other coefficients need not be in both tables.
     coefficients = [name for name in list_coefficients(first.table) if name in COEFFICIENTS]
-    coefficient = read_coefficient(request, coefficients)
+    coefficient = read_choice(request, "coefficient", coefficients, coefficients[0])
     now = _now(project, first, request.user) if second is None else None
     table = second.table if second else now.table if now else None
     columns = get_board(first.kind).module("columns")
@@ -125,7 +126,7 @@ def compare(request: HttpRequest, project: Project) -> HttpResponse:
         "first": first,
         "second": second,
         "requested": requested,
-        "names": [row.slug for row in rows],
+        "rows": rows,
         "answer": now,
         "coefficient": coefficient,
         "coefficients": coefficients,

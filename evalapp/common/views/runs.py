@@ -13,16 +13,18 @@ from evalapp.accounts.selectors import can
 from evalapp.common.errors import Conflict
 from evalapp.common.jobs import all_jobs, find_job
 from evalapp.common.models import Run
-from evalapp.common.pages import page, project_page
+from evalapp.common.pages import page, project_page, read_choice
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import cancel_run, explain_waiting, list_served_queues, retry_run
 from evalapp.common.run_facts import describe_params, split_result
-from evalapp.common.selectors import find_run, list_runs, log_tail
+from evalapp.common.selectors import STOPPED, find_run, list_runs, log_tail
 
 
 @project_page(GET="read")
 def run_list(request: HttpRequest, project: Project) -> HttpResponse:
-    state, kind = request.GET.get("state", ""), request.GET.get("kind", "")
+    states = [*Run.State.choices, (STOPPED, Run.Cause.INPUT.label)]
+    kinds = sorted(((job.kind, job.name) for job in all_jobs() if not job.is_former), key=lambda pair: pair[1].lower())
+    state, kind = read_choice(request, "state", dict(states)), read_choice(request, "kind", dict(kinds))
     runs = keyset(
         list_runs(project, state=state, kind=kind), order=("-pk",), cursor=request.GET.get("cursor", ""), size=50
     )
@@ -33,10 +35,8 @@ def run_list(request: HttpRequest, project: Project) -> HttpResponse:
         "active": bool(queues),
         "unserved": sorted(queues - list_served_queues()) if queues else [],
         "unsent": any(run.is_unsent for run in runs.rows),
-        "states": Run.State.choices,
-        "kinds": sorted(
-            ((job.kind, job.name) for job in all_jobs() if not job.is_former), key=lambda pair: pair[1].lower()
-        ),
+        "states": states,
+        "kinds": kinds,
         "state": state,
         "kind": kind,
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext as _
 
-from annotation.models import Aspect, Campaign, Comparison, Rating, ReferenceSet, System
+from annotation.models import Aspect, Campaign, Comparison, Item, Rating, ReferenceSet, System
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, NotThere
@@ -178,6 +178,10 @@ class ProjectData:
         return outputs.output[order], outputs.cluster[order], outputs.system[order]
 
     def choose_key(self, key: str) -> str:
+        if key and not Item.objects.filter(project=self.project, meta__has_key=key).exists():
+            text = _("No item of %(project)s has the key “%(key)s” in `meta`. There are: %(known)s.")
+            known = ", ".join(item_keys(self.project)) or _("none")
+            raise BadInput.for_field("key", text % {"project": self.project.slug, "key": key, "known": known})
         key = key or next(iter(item_keys(self.project)), "")
         if not key:
             text = _(

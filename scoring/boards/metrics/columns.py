@@ -174,6 +174,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         # A note on all intervals is shown once, below the table.
         "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
         "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
+        "has_missing": any(row.get("n_missing") for row in drawn if row["estimate"]["value"] is not None),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "compared": people != "ratings",
         "people_name": _(PEOPLE[people]),
@@ -206,7 +207,6 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
     calibrated = _(
         "Spearman correlation of the evaluator’s system means with human system means, adjusted for rater leniency"
     )
-    scored = [row for row in context["rows"] if row["estimate"]["value"] is not None]
     columns = [
         Column("rank", _("Rank"), lambda row: int(row["place"]) if row["place"] != "-" else None, is_ascending=True),
         Column("letters", _("Letters"), lambda row: row.get("letters"), is_number=False, title=letters)
@@ -224,7 +224,7 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("ceiling", _("of ceiling"), lambda row: (row.get("corrected") or {}).get("value"), css="narrow-hide",
                title=_("Coefficient divided by the noise ceiling")) if context["has_ceiling"] else None,
         Column("n", "n", lambda row: None if row["estimate"]["value"] is None else row["estimate"]["n"],
-               is_folded=not any(row.get("n_missing") for row in scored)),
+               is_folded=not context["has_missing"]),
         Column("signature", _("Signature"), lambda row: row.get("short_signature"), is_number=False),
     ]  # fmt: skip
     key = FIGURES.get(context["coefficient"], context["coefficient"])

@@ -45,6 +45,9 @@ def test_slices_of_items(parted, client):
     shown = read_page(client.get(place("evaluation-board", "slices") + "?key=topic&intervals=1"))
     assert "food" in shown
     assert "unshrunk" in shown
+    unknown = client.get(place("evaluation-board", "slices") + "?key=nothing")
+    assert "topic" in read_page(unknown)
+    assert not unknown.context["table"]
     table = command("--slices", "topic")
     assert [part["name"] for part in table["parts"]] == ["food", "travel"]
     assert [part["n"] for part in table["parts"]] == [12, 12]

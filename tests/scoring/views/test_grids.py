@@ -151,6 +151,12 @@ def test_unknown_columns_are_ignored(scored, researcher):
     assert list(show(researcher, "systems", columns=["nothing", "value"]).heads) == ["lines", "system", "value"]
 
 
+def test_tabs_of_people_and_evaluators_keep_the_choice_of_systems(scored, researcher):
+    text = read_page(researcher.get(address("systems") + "?systems=machine"))
+    tabs = text[text.index('class="tabs"') : text.index("inline-form")]
+    assert re.findall(r'href="[^"]*\?([^"]*)"', tabs) == ["systems=machine", "by=token-f1&amp;systems=machine"]
+
+
 def test_tabs_keep_the_choices_that_they_have_too(scored, researcher):
     text = read_page(researcher.get(address("evaluation") + "?coefficient=spearman"))
     tabs = dict(re.findall(r'href="[^"]*/evaluation/(\w*)/?\?([^"]*)"', text[text.index('class="tabs"') :]))

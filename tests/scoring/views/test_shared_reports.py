@@ -98,6 +98,8 @@ def test_links_that_do_not_work_have_the_same_answer(rated, client):
     client.logout()
     answers = [client.get(link) for link in (revoked_link, expired_link, "/reports/unknown/")]
     answers += [client.get(f"{link}report.pdf") for link in (revoked_link, expired_link, "/reports/unknown/")]
+    assert {answer.headers["Referrer-Policy"] for answer in answers} == {"no-referrer"}
+    assert all("noindex" in answer.headers["X-Robots-Tag"] for answer in answers)
     assert {answer.status_code for answer in answers} == {404}
     # Each answer has its own address and token against forged forms.
     own = r"\w{64}|/reports/[\w-]+/(report\.pdf)?"

@@ -44,6 +44,19 @@ def test_missing_worker_says_how_to_start_one(reader, make):
     assert "data-unserved" not in get(reader, run)
 
 
+def test_list_is_filtered_by_the_state_that_it_shows(reader, make):
+    by_input, failed = make("failed", cause="input"), make("failed", cause="machine")
+
+    def rows(query: str) -> set[int]:
+        return {run.pk for run in reader.get(f"{RUNS}?{query}").context["page"].rows}
+
+    assert rows("state=stopped") == {by_input.pk}
+    assert rows("state=failed&kind=") == {failed.pk}
+    assert rows("") == {by_input.pk, failed.pk}
+    for query in ("state=nothing", "kind=nothing"):
+        assert reader.get(f"{RUNS}?{query}").status_code == 400
+
+
 def test_waiting_run_shows_its_position(reader, make):
     first, second = make(), make()
     assert "next in its queue<" in get(reader, first)
