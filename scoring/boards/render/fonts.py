@@ -23,7 +23,7 @@ class Font:
 
 #: Package and file of the main font, tried first.
 MAIN = ("manimgx_fonts", "NotoSans[wght].ttf")
-#: Chinese, Japanese and Korean, in a collection of which the font for simplified Chinese has all characters.
+#: Chinese, Japanese and Korean: in this collection, the font for simplified Chinese has all characters.
 CJK = ("manimgx_fonts_cjk", "NotoSansCJK-VF.otf.ttc", 2)
 
 

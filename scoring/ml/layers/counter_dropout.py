@@ -54,7 +54,7 @@ def monte_carlo(module: torch.nn.Module) -> Iterator[PassState]:
     """While active, all dropouts of `module` use the yielded state; set its `seeds` and `number`.
 
     Only dropouts on token vectors are replaced; the module must be in evaluation mode, so that dropout inside attention
-    stays off. DeBERTa and MPNet have attention dropout in modules as well, some of which see no rows.
+    stays off. DeBERTa and MPNet have attention dropout in modules as well; some see no rows.
     """
     state = PassState()
     replaced = _on_vectors(module)
