@@ -21,7 +21,7 @@ from scipy import stats
 
 from evalapp.stats.correlation.pair_tests import PairTests, Table, build_engine
 from evalapp.stats.correlation.significance import compare_all
-from evalapp.stats.correlation.swaps import SwapDraws
+from evalapp.stats.resampling.exchanges import SwapDraws
 
 SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
 JOBS = (

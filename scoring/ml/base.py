@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import Coverage, UnknownTokens
+from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import VERSION, SignatureField, render
 from scoring.ml.sums import within
 from scoring.ml.types import Record, check_records
@@ -178,8 +179,21 @@ class Evaluator(ABC):
         """The value of an empty text in a component."""
         return self.worst
 
-    def score(self, records: Sequence[Record], *, progress: Progress | None = None) -> Floats:
-        """(n,) scores in the order of the records, nan = undefined; `details` then has reasons and counts."""
+    def score(
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        progress: Progress | None = None,
+    ) -> Floats:
+        """(n,) scores in their order, nan = undefined; `details` then has reasons and counts.
+
+        `hypotheses` are records, or texts in a list, array or Series with `references` (for each a text or a list of
+        texts), `sources` and `contexts` (for each the turns before it). Raises `InvalidRecords` for other arguments.
+        """
+        records = as_records(hypotheses, references, sources, contexts, "score()")
         self.details = self.evaluate(records, progress=progress)
         return self.details.values
 
@@ -268,9 +282,20 @@ class Evaluator(ABC):
             return f"references: {reader.reason}"
         return ""
 
-    def system_score(self, records: Sequence[Record]) -> float:
-        """The score of a system from its outputs `records`: from the sums of `system_statistics` if it has any, else
-        the mean of the defined scores; nan without data."""
+    def system_score(
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+    ) -> float:
+        """The score of a system from its outputs, with arguments as in `score`: from the sums of `system_statistics` if
+        it has any, else the mean of the defined scores; nan without data."""
+        return self.score_system(as_records(hypotheses, references, sources, contexts, "system_score()"))
+
+    def score_system(self, records: Sequence[Record]) -> float:
+        """`system_score` of records."""
         statistics = self.system_statistics(records)
         if statistics is not None:
             return float(self.from_sums(statistics.sum(axis=0)))

@@ -14,6 +14,7 @@ from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress, shif
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError
+from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.sums import weighted_mean, weighted_statistics
 from scoring.ml.trained import TrainedEvaluator
@@ -98,11 +99,19 @@ class CrossFitted(Evaluator):
         return any(member.depends_on_batch for member in self.members)
 
     def score(
-        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        aspect: str | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
         """As `score` of a single model, including the shape and the argument `aspect`."""
         first = self.members[0]
         first.check_aspect(aspect)
+        records = as_records(hypotheses, references, sources, contexts, "score()")
         self.details = self.evaluate(records, progress=progress)
         return first.select_aspect(self.details, aspect)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -29,6 +30,22 @@ LEARNED: tuple[Entry, ...] = tuple(
     for entry in module.ENTRIES
 )
 
+#: Names that other libraries use, in lower case without `-`, `_` and spaces, with the name here and its options.
+ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "bleu": ("bleu-corpus", {}),
+    "sacrebleu": ("bleu-corpus", {}),
+    "corpusbleu": ("bleu-corpus", {}),
+    "sentencebleu": ("bleu-4", {}),
+    "sentbleu": ("bleu-4", {}),
+    "chrf2": ("chrf", {}),
+    "chrf++": ("chrf", {"word_order": 2}),
+    "chrf2++": ("chrf", {"word_order": 2}),
+    "chrfpp": ("chrf", {"word_order": 2}),
+    "rouge": ("rouge-l", {}),
+    "f1": ("token-f1", {}),
+    "ppl": ("perplexity", {}),
+}
+
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
@@ -48,13 +65,29 @@ def get_entry(name: str) -> Entry:
     """
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        raise UnknownEvaluator(name, difflib.get_close_matches(name.lower(), entries, n=3, cutoff=0.5))
+        near = difflib.get_close_matches(name.lower(), [*entries, *ALIASES], n=3, cutoff=0.5)
+        raise UnknownEvaluator(
+            name, tuple(dict.fromkeys(ALIASES[each][0] if each in ALIASES else each for each in near))
+        )
     return entries[name]
 
 
+def resolve_alias(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the catalogue's name and the options of a metric that other libraries or papers write differently; an
+    unknown `name` is returned as it is.
+
+    >>> resolve_alias("BERTScore"), resolve_alias("chrF++")
+    (('bertscore', {}), ('chrf', {'word_order': 2}))
+    """
+    bare = re.sub(r"[-_ ]", "", name).lower()
+    if bare in ALIASES:
+        return ALIASES[bare]
+    return next(((entry.name, {}) for entry in catalogue() if entry.name.replace("-", "") == bare), (name, {}))
+
+
 def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
-    """Return an evaluator by its catalogue name with `options`, or from a folder written by `save_pretrained`
-    (`name_or_folder`).
+    """Return an evaluator by its catalogue name or an alias (`bleu`, `chrF++`, `BERTScore`) with `options`, or from a
+    folder written by `save_pretrained` (`name_or_folder`).
 
     Options given with a folder override the saved ones; `encoder` is the location of a trained evaluator's frozen
     encoder if that has moved (its weights must be the same). `verify` scores the fixtures of a trained evaluator again.
@@ -69,8 +102,8 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
     folder = Path(name_or_folder)
     artifact = folder / ARTIFACT
     if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
-        entry = get_entry(name)
-        return build(entry, options)
+        known, implied = resolve_alias(name)
+        return build(get_entry(known), {**implied, **options})
     content = _read_artifact(artifact)
     entry = get_entry(str(content["evaluator"]))
     with _fitting_together(folder, content):

@@ -30,6 +30,7 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Engine, resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
+from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
 from scoring.ml.training.job import FitJob, Plan
@@ -208,10 +209,18 @@ class TrainedEvaluator(Evaluator):
         return []
 
     def score(
-        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        aspect: str | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
         """As for every evaluator; `aspect` may name the learned aspect. Raises `InvalidOption` for any other."""
         self.check_aspect(aspect)
+        records = as_records(hypotheses, references, sources, contexts, "score()")
         self.details = self.evaluate(records, progress=progress)
         return self.select_aspect(self.details, aspect)
 

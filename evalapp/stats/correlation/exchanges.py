@@ -12,8 +12,9 @@ import numpy as np
 
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
 from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.swaps import PearsonSwaps, RankSwaps, SwapDraws
+from evalapp.stats.correlation.swaps import PearsonSwaps, RankSwaps
 from evalapp.stats.correlation.weighted import standardise
+from evalapp.stats.resampling.exchanges import SwapDraws
 
 #: With fewer systems there is no test at the system level.
 MIN_SYSTEMS = 6

@@ -26,9 +26,10 @@ from evalapp.stats.correlation.meta_evaluation import (
 )
 from evalapp.stats.correlation.paired import williams
 from evalapp.stats.correlation.pairs import best_epsilon, pair_table
-from evalapp.stats.correlation.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, SwapDraws, Swaps, SystemSwaps
+from evalapp.stats.correlation.swaps import OutcomeSwaps, PearsonSwaps, RankSwaps, Swaps, SystemSwaps
 from evalapp.stats.correlation.weighted import standardise
 from evalapp.stats.resampling.bootstrap import MIN_CLUSTERS, Bootstrap, resampled_sums
+from evalapp.stats.resampling.exchanges import SwapDraws
 
 #: Exchanged units (names of Deutsch, Dror and Roth 2021): scores of whole systems (PERM-SYSTEMS), of groups of items
 #: with all their outputs (PERM-INPUTS), of single outputs (PERM-BOTH). "permutation" is the first at the system level

@@ -21,7 +21,6 @@ from evalapp.stats.correlation.meta_evaluation import NanRule
 from evalapp.stats.correlation.swap_kernels import GroupRanks, Pair, large_kernel
 from evalapp.stats.correlation.weighted import group_coefficients
 
-_STREAM = 2
 #: Cells of the arrays of a chunk of exchanges.
 _CELLS = 1 << 22
 # Up to the first size, groups use all pairwise comparisons; up to the second, every pattern of exchanges is computed
@@ -29,21 +28,6 @@ _CELLS = 1 << 22
 _SMALL, _PATTERNED = 64, 8
 # Variance below this share of the second moment is rounding error.
 _FLOOR = 1e-12
-
-
-class SwapDraws:
-    """Random exchanges of `n_units` units, each with probability 1/2, independent of the chunk size."""
-
-    def __init__(self, n_units: int, seed: int) -> None:
-        self._n = n_units
-        self._bytes = -(-max(n_units, 1) // 64) * 8
-        self._generator = np.random.default_rng([seed, _STREAM])
-
-    def take(self, size: int) -> BoolArray:
-        """Return the next `size` draws, (n_units, size)."""
-        drawn = np.frombuffer(self._generator.bytes(size * self._bytes), dtype=np.uint8)
-        bits = np.unpackbits(drawn.reshape(size, self._bytes), axis=1)[:, : self._n]
-        return np.ascontiguousarray(bits.T).view(np.bool_)
 
 
 class Swaps(Protocol):

@@ -55,7 +55,7 @@ class Distinct(WordMetric):
         progress(len(records), len(records))
         return Partial(self._ratio(unique, total))
 
-    def system_score(self, records: Sequence[Record]) -> float:
+    def score_system(self, records: Sequence[Record]) -> float:
         """distinct-n over all texts together; nan when they hold no n-gram at all."""
         grams = [gram for text in self._grams(records) for gram in text]
         if not grams:

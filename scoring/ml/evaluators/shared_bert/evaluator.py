@@ -21,6 +21,7 @@ from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
+from scoring.ml.plain_texts import TextLists, Texts
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
@@ -146,10 +147,19 @@ class SharedBert(TrainedEvaluator):
         return super().evaluate(records, progress=progress)
 
     def score(
-        self, records: Sequence[Record], *, aspect: str | None = None, progress: Progress | None = None
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        aspect: str | None = None,
+        progress: Progress | None = None,
     ) -> Floats:
         """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
-        return super().score(records, aspect=aspect, progress=progress)
+        return super().score(
+            hypotheses, references, sources=sources, contexts=contexts, aspect=aspect, progress=progress
+        )
 
     def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
         if aspect is not None:

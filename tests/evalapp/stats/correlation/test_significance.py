@@ -19,8 +19,8 @@ from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
 from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.paired import compare, williams
 from evalapp.stats.correlation.significance import compare_all
-from evalapp.stats.correlation.swaps import SwapDraws
 from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.stats.resampling.exchanges import SwapDraws
 
 NAMES = ("pearson", "spearman", "kendall", "kendall-c")
 
