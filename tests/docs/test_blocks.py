@@ -68,6 +68,10 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "python manage.py meta weekend --pairs --evaluators length random judge": GAMES,
         "report = project.create_report": "a client: tests/evalapp/client/test_reports.py",
     },
+    "docs/how-to/score-files.md": {
+        "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,
+        "evalapp score -i one.txt two.txt -r ref.txt -m ./my-evaluator": "tests/scoring/ml/score_files",
+    },
     "docs/how-to/publish-an-export.md": {"from datasets import": "needs the package datasets"},
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
        ("README", "floors")},
@@ -118,6 +122,8 @@ class Reader:
     def run(self, line: str) -> str:
         if line.startswith("python manage.py "):
             return self._command(shlex.split(line.removeprefix("python manage.py ")))
+        if line.startswith("evalapp score "):
+            return self._command(shlex.split(line.removeprefix("evalapp ")))
         if line.startswith("python -m evalapp.stats.recompute "):
             assert recompute.main(shlex.split(line)[3:]) == 0, line
             return ""

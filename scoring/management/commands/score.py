@@ -1,7 +1,8 @@
-"""`score`: apply an evaluator to every output that has no score with the same signature."""
+"""`score`: apply an evaluator to every output that has no score with the same signature, or score text files."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -10,6 +11,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.common.commands import WrongUsage, find_project
 from evalapp.common.models import Run
 from scoring.management.job_command import JobCommand
+from scoring.ml.score_files.command import add_file_arguments, score_files
 from scoring.services.several import plan_scores
 
 
@@ -17,13 +19,28 @@ class Command(JobCommand):
     kind = "score"
     more = {"any_encoder": True}
     evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator; several have default options"
-    help = "Apply an evaluator to every output not yet scored with the same signature."
+    help = (
+        "Apply an evaluator to every output not yet scored with the same signature. Or, without project or database, "
+        "score text files with a line per segment (-i)."
+    )
 
     def add_first(self, parser: CommandParser) -> None:
-        parser.add_argument("evaluator", nargs="+", help=self.evaluator_help)
-        parser.add_argument("--project", required=True, metavar="SLUG")
+        parser.add_argument("evaluator", nargs="*", help=self.evaluator_help)
+        parser.add_argument("--project", metavar="SLUG", help="the project; not with -i")
+        add_file_arguments(parser.add_argument_group("text files"))
+
+    def execute(self, *args: Any, **options: Any) -> None:  # type: ignore[override]
+        if options["input"] is None or options["project"] is not None:
+            super().execute(*args, **options)
+        elif status := score_files(options, options.get("stdout") or sys.stdout, options.get("stderr") or sys.stderr):
+            sys.exit(status)
 
     def work(self, *args: Any, evaluator: list[str], **options: Any) -> dict[str, Any]:
+        if not evaluator or options["project"] is None or options["input"] is not None:
+            raise WrongUsage(
+                "Name evaluators and a project (score length --project SLUG), or text files (score -i system.txt "
+                "-r reference.txt)."
+            )
         if len(evaluator) == 1:
             return super().work(*args, evaluator=evaluator[0], **options)
         if options["options"]:

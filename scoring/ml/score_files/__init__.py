@@ -1,0 +1,1 @@
+"""`evalapp score`: scores of text files without project or database."""

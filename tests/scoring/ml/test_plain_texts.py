@@ -1,0 +1,90 @@
+"""Scores of plain lists, arrays and Series equal those of records; faults name argument and place; aliases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sacrebleu.metrics.bleu import BLEU
+
+from scoring.ml import InvalidRecords, Record, UnknownEvaluator, load
+
+OUTPUTS = ["the cat sat on the mat", "a dog", ""]
+REFERENCES = ["the cat sat on a mat", "the dog ran", "no"]
+SEVERAL = [["the cat sat on a mat", "a cat sat"], ["the dog ran"], ["no", "never"]]
+SOURCES = ["where is the cat", "who ran", "yes?"]
+
+
+def test_lists_equal_records_and_sacrebleu():
+    metric = load("bleu")
+    records = [Record(text, refs) for text, refs in zip(OUTPUTS, SEVERAL, strict=True)]
+    np.testing.assert_array_equal(metric.score(OUTPUTS, SEVERAL), metric.score(records))
+    by_set = [[refs[place] if place < len(refs) else None for refs in SEVERAL] for place in range(2)]
+    expected = BLEU(force=True).corpus_score(OUTPUTS, by_set).score
+    assert metric.system_score(OUTPUTS, SEVERAL) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "make", [tuple, np.array, lambda texts: np.array(texts, dtype=object), lambda t: pd.Series(t, index=[7, 7, 9])]
+)
+def test_every_kind_of_column_is_equal(make):
+    metric = load("chrf")
+    expected = metric.score(OUTPUTS, REFERENCES)
+    np.testing.assert_array_equal(metric.score(make(OUTPUTS), make(REFERENCES)), expected)
+    assert metric.system_score(make(OUTPUTS), make(REFERENCES)) == metric.system_score(OUTPUTS, REFERENCES)
+
+
+def test_a_table_of_references_may_have_gaps():
+    frame = pd.DataFrame({"first": REFERENCES, "second": ["a cat sat", None, np.nan]})
+    expected = [["the cat sat on a mat", "a cat sat"], ["the dog ran"], ["no"]]
+    np.testing.assert_array_equal(load("chrf").score(OUTPUTS, frame), load("chrf").score(OUTPUTS, expected))
+
+
+def test_sources_and_contexts_are_read():
+    metric = load("overlap")
+    records = [Record(text, source=source) for text, source in zip(OUTPUTS, SOURCES, strict=True)]
+    np.testing.assert_array_equal(metric.score(OUTPUTS, sources=SOURCES), metric.score(records))
+    turns = [["where", "is the cat"], "who ran", ["yes?"]]
+    records = [Record(text, context=[turn] if isinstance(turn, str) else turn) for text, turn in zip(OUTPUTS, turns)]  # noqa: B905
+    np.testing.assert_array_equal(metric.score(OUTPUTS, contexts=turns), metric.score(records))
+
+
+def test_a_missing_reference_leaves_no_score():
+    assert np.isnan(load("chrf").score(OUTPUTS, ["the cat", None, float("nan")])).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ((OUTPUTS, REFERENCES[:2]), ["references", "2", "3"]),
+        ((OUTPUTS[:2], REFERENCES), ["references", "3", "2"]),
+        ((OUTPUTS, [REFERENCES, REFERENCES]), ["references", "list(zip(*references))"]),
+        ((["a", None], REFERENCES[:2]), ["hypotheses[1]"]),
+        ((["a", 3.5], REFERENCES[:2]), ["hypotheses[1]", "float"]),
+        ((OUTPUTS, "the cat"), ["references", "str"]),
+        ((OUTPUTS, ["a", ["b", 4], "c"]), ["references[1][1]", "int"]),
+        (("the cat", REFERENCES), ["list"]),
+        (([Record("a", ["b"])], ["b"]), ["references"]),
+    ],
+)
+def test_faults_name_argument_and_place(arguments, named):
+    with pytest.raises(InvalidRecords) as caught:
+        load("chrf").score(*arguments)
+    assert all(part in str(caught.value) for part in named), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("alias", "name", "options"),
+    [
+        ("bleu", "bleu-corpus", {}), ("BLEU", "bleu-corpus", {}), ("Bleu_4", "bleu-4", {}), ("chrF", "chrf", {}),
+        ("chrF++", "chrf", {"word_order": 2}), ("rougeL", "rouge-l", {}), ("METEOR", "meteor", {}),
+    ],
+)  # fmt: skip
+def test_aliases(alias, name, options):
+    assert load(alias).signature == load(name, **options).signature
+
+
+def test_an_unknown_name_lists_near_ones_also_of_aliases():
+    with pytest.raises(UnknownEvaluator) as caught:
+        load("blue")
+    assert "bleu-corpus" in caught.value.near
