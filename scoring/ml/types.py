@@ -138,8 +138,9 @@ def check_records(records: object, call: str) -> None:
             return
         wrong = f"found {type(odd).__name__} at place {place}"
     raise InvalidRecords(
-        f"{call} takes a list of records or of texts, {wrong}. scoring.ml.Record(text=..., context=[...], "
-        "references=[...]) makes one, read_dataset(folder).outputs_with_context() those of a folder."
+        f"{call} takes a list of records, {wrong}. scoring.ml.Record(text=..., context=[...], references=[...]) makes "
+        "one, read_dataset(folder).outputs_with_context() those of a folder; score(hypotheses, references) also takes "
+        "lists of texts."
     )
 
 

@@ -142,7 +142,7 @@ def _evaluate(
 
 
 def _take(scores: Scores, part: slice) -> Scores:
-    """The scores of some of the records."""
+    """The scores of a part of the records."""
     return replace(
         scores,
         values=scores.values[part],

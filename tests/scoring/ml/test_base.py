@@ -136,4 +136,4 @@ def test_progress_reaches_the_end_and_may_stop_the_work():
 )
 def test_invalid_records_are_refused_with_a_hint(name, given, found):
     with pytest.raises(ScoringError, match=f"takes a list of records, {found}.*Record.text=.*outputs_with_context"):
-        load(name).score(given)
+        load(name).evaluate(given)

@@ -38,7 +38,7 @@ def test_entries_have_descriptions():
 
 def test_unknown_name_lists_near_ones():
     with pytest.raises(UnknownEvaluator, match="bleu-star") as caught:
-        load("bleu_star")
+        load("bleu-stra")
     assert "bleu-star" in caught.value.near
 
 
