@@ -29,10 +29,12 @@ from ..selectors import steps
 from ..selectors.aspects import choose_judged_way, list_judged_ways
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query, unknown_evaluators
 from ..selectors.reports import CURVES
+from ..selectors.snapshots import get_snapshot
 from ..services.leaderboards import answer_leaderboard
 from .boards import answer_or_reason, get_plotted_set, has_figures
 from .evaluators import get_set, plan_distribution
 from .references import plan_curves
+from .snapshots import plan_snapshot
 from .steps import draw_steps, make_panel_query
 
 KEEP_SECONDS = 24 * 3600
@@ -59,6 +61,17 @@ def board_svg(request: HttpRequest, project: Project, kind: str, ending: str = "
         return picture.draw(_get_theme(request, ending), _get_width(request, ending))
 
     return _send(request, key, draw, ending, is_current=_make_check(project, query))
+
+
+@project_page(GET="read")
+def snapshot_svg(request: HttpRequest, project: Project, name: str, ending: str = "svg") -> HttpResponse:
+    """The plot of a snapshot."""
+    row = get_snapshot(project, name)
+    picture = plan_snapshot(project, row)
+    if picture is None:
+        raise NotThere(_("There is nothing to plot."))
+    key = ["snapshot", row.pk, row.created_at]
+    return _send(request, key, lambda: picture.draw(_get_theme(request, ending), _get_width(request, ending)), ending)
 
 
 @project_page(GET="read")

@@ -26,7 +26,7 @@ from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import Changes, compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import build_grid, list_coefficients, make_file
+from .boards import build_grid, list_coefficients, make_file, plan_picture
 
 NOW = "now"
 
@@ -67,6 +67,8 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
         "table": row.table,
         "others": [other for other in list_snapshots(project) if other.kind == row.kind and other.pk != row.pk],
         "may_write": can(user=request.user, project=project, need="write"),
+        "drawn": plan_snapshot(project, row),
+        "drawn_plot": f"v={row.pk}",
     }
     if row.kind == "systems":
         context |= systems_columns.build_context(row.table)
@@ -77,10 +79,32 @@ def snapshot(request: HttpRequest, project: Project, name: str) -> HttpResponse:
         context["recomputed"] = _recomputed(project, row, request.user) if has_earlier_test(row.table) else None
     else:
         board = get_board(row.kind)
-        context |= {"figures": board.get_renderer("list_figures")(row.table), "what": board.get_renderer("FIGURE")}
+        figures = [{**estimate, "name": name} for name, estimate in board.get_renderer("list_figures")(row.table)]
+        context["grid"] = _arrange_figures(figures, board.get_renderer("FIGURE"), request)
     if row.kind in ("systems", "evaluators"):
         context |= build_grid(request, row.kind, context)
     return page(request, "scoring/snapshots/show.html", context)
+
+
+def plan_snapshot(project: Project, row: Snapshot) -> Any:
+    """Return the picture of a snapshot; None if there is nothing to plot. Later versions may not know its settings."""
+    try:
+        query = parse_query(get_board(row.kind).query, row.params)
+    except BadInput:
+        return None
+    return plan_picture(project, query, row.table)
+
+
+def _arrange_figures(figures: list[dict[str, Any]], what: str, request: HttpRequest) -> Grid:
+    """Return the table of all figures of a snapshot whose board has no ranks."""
+    columns = [
+        Column("name", what[:1].upper() + what[1:], lambda row: row["name"], is_number=False),
+        Column("value", _("Value"), lambda row: row["value"]),
+        Column("width", "95 %", measure_width, is_ascending=True),
+        Column("n", "n", lambda row: row["n"]),
+        Column("note", _("Note"), lambda row: row["note"], is_number=False),
+    ]
+    return arrange(columns, figures, dict(request.GET.lists()))
 
 
 def _recomputed(project: Project, row: Snapshot, user: Any) -> dict[str, Any]:

@@ -244,6 +244,8 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:snapshots-compare": [R("read")],
     "scoring:snapshot": [R("read", name="snapshot")],
     "scoring:snapshot-file": [R("read", name="snapshot", ending="csv")],
+    "scoring:snapshot-svg": [R("read", name="snapshot")],
+    "scoring:snapshot-pdf": [R("read", name="snapshot")],
     "scoring:snapshot-delete": [R("write", name="snapshot"), R("write", "post", name="snapshot")],
     "scoring:agreement": [R("read")],
     "scoring:agreement-file": [R("read", ending="csv")],

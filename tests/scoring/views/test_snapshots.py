@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
@@ -185,7 +187,7 @@ def test_snapshot_of_evaluators_shows_the_same_as_the_page(scored, client):
     row = take_snapshot(project=scored.project, query=EvaluatorsQuery())
     shown = read_page(client.get(place("snapshot", row.slug) + "?coefficient=kendall"))
     assert "Kendall, 95 %" in shown
-    assert "plot.svg" not in shown
+    assert place("evaluation-svg") not in shown
     other = take_snapshot(project=scored.project, query=EvaluatorsQuery(ratings="z"))
     changed = client.get(place("snapshots-compare") + f"?first={row.slug}&second={other.slug}&coefficient=kendall")
     assert 'data-differ="ratings"' in read_page(changed)
@@ -284,3 +286,35 @@ def test_snapshot_shows_the_coefficient_that_it_was_ordered_by(board, client):
     assert table["coefficient"] == "kendall"
     assert client.get(place("snapshot", "tau")).context["coefficient"] == "kendall"
     assert client.get(place("snapshot", "tau") + "?coefficient=spa").status_code == 400
+
+
+@pytest.mark.parametrize("kind", ["systems", "evaluators", "matrix", "agreement"])
+def test_snapshot_draws_its_own_table(scored, client, kind):
+    query = get_board(kind).query()
+    take_snapshot(project=scored.project, user=scored.researcher, query=query, slug="kept")
+    client.force_login(scored.viewer)
+    page = read_page(client.get(place("snapshot", "kept")))
+    assert place("snapshot-svg", "kept") in page
+
+    def draw() -> bytes:
+        content: bytes = client.get(place("snapshot-svg", "kept")).content
+        assert content.startswith(b"<svg")
+        return re.sub(rb'(id="|url\(#)[^")]*', b"", content)  # names of parts, which count up
+
+    drawn = draw()
+    assert client.get(place("snapshot-pdf", "kept")).content.startswith(b"%PDF-")
+    Rating.objects.update(value=1)
+    cache.clear()
+    assert draw() == drawn
+
+
+def test_figures_of_a_snapshot_are_sorted_by_the_address(scored, client):
+    take_snapshot(project=scored.project, user=scored.researcher, query=get_board("matrix").query(), slug="kept")
+    client.force_login(scored.viewer)
+
+    def values(order: str) -> list[float]:
+        rows = client.get(place("snapshot", "kept") + f"?sort={order}").context["grid"].rows
+        return [row["value"] for row in rows if row["value"] is not None]
+
+    assert values("value") == sorted(values("value")) == values("-value")[::-1]
+    assert len(set(values("value"))) > 1
