@@ -18,6 +18,7 @@ from annotation.selectors.campaigns_watch import (
     watch_campaign,
 )
 from annotation.selectors.judging_sheet import make_sheet
+from annotation.selectors.presence import has_outputs
 from annotation.selectors.writing import list_writing
 from annotation.services.campaigns_preview import preview_assignment
 from annotation.services.campaigns_units import estimate_units
@@ -55,6 +56,7 @@ def campaign_list(request: HttpRequest, project: Project) -> HttpResponse:
         "page": campaigns,
         "campaigns": campaigns.rows,
         "may_write": may_write(request, project),
+        "has_outputs": has_outputs(project),
     }
     if "cursor" not in request.GET:
         context["writing"] = list(list_writing(project=project)[:WRITING_SHOWN])

@@ -27,6 +27,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page, project_page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
+from scoring.boards.render.page import Column, Given, arrange
 from scoring.forms.fields import ApplyForm, add_faults, list_reference_sets
 from scoring.plots import drawing
 from scoring.plots.curves import draw, draw_folds
@@ -226,7 +227,7 @@ def evaluator(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
         "project": project,
         "evaluator": score_set.evaluator if score_set else row,
         "may_write": can(user=request.user, project=project, need="write"),
-        **(_scores(project, score_set) if score_set else {}),
+        **(_scores(project, score_set, dict(request.GET.lists())) if score_set else {}),
         **(_training(request, row) if row else {}),
     }
     drawn = [*(context.get("losses") or ()), *context.get("figures", ()), *context.get("more_figures", ())]
@@ -240,15 +241,28 @@ def evaluator(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
     return page(request, "scoring/evaluators/show.html", context)
 
 
-def _scores(project: Project, score_set: ScoreSet) -> dict[str, Any]:
+def _scores(project: Project, score_set: ScoreSet, given: Given) -> dict[str, Any]:
     others = ScoreSet.objects.filter(evaluator=score_set.evaluator).select_related("evaluator", "run").order_by("-pk")
     states = get_states(project, others, count_outputs(project))
     summary = _with_own_values(score_set)
+    columns = [
+        Column("system", _("System"), lambda row: row["label"], is_number=False),
+        Column("n", "n", lambda row: row["n"]),
+        Column("mean", _("Mean"), lambda row: row["mean"]),
+        *([Column("own", _("System’s score"), lambda row: row["own"]["value"])] if score_set.systems else []),
+        Column("p5", "5 %", lambda row: row["p5"], css="narrow-hide"),
+        Column("p25", "25 %", lambda row: row["p25"]),
+        Column("p50", _("Median"), lambda row: row["p50"]),
+        Column("p75", "75 %", lambda row: row["p75"]),
+        Column("p95", "95 %", lambda row: row["p95"], css="narrow-hide"),
+        Column("undefined", _("Undefined"), lambda row: row["n_undefined"]),
+    ]
     return {
         "score_set": score_set,
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
         "summary": summary,
+        "grid": arrange(columns, summary, given),
         "has_values": any(row["n"] for row in summary),
         "distribution": plan_distribution(score_set),
         "plot": f"set={score_set.pk}&v={score_set.data_hash}",

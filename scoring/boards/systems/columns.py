@@ -193,8 +193,9 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
     labels, groups = [row["label"] for row in rows], table.get("groups", []) if table else []
     no_lines: list[list[str]] = [[] for _ in rows]
     lines = side_value(_("The lines that join systems"), lambda: joined(labels, groups), no_lines)
+    letters = find_letters(table)
     for row, parts in zip(drawn, lines, strict=True):
-        row["joined"] = parts
+        row["joined"], row["letters"] = parts, letters.get(row["label"], "")
         row["bar"] = side_value(_("The bars of wins, ties and losses"), partial(_bar, row["shares"]), [])
     no_agreement: dict[str, Any] = {"agreement": [], "agreement_notes": []}
     agreement = side_value(_("How far the order is that of people"), lambda: _agreement_shown(table), no_agreement)
@@ -207,7 +208,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "is_own": _gives_values(table) if table and table["by"] else False,
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
-        "has_letters": bool(find_letters(table)),
+        "has_letters": bool(letters),
         "is_tested": table is not None and is_tested(table),
         "has_bar": any(row["bar"] for row in drawn),
         "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
@@ -233,6 +234,8 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("lines", _("Lines join systems that are not significantly different") if context["is_tested"]
                else _("Lines join systems whose rank intervals overlap"), is_number=False,
                css="narrow-hide", is_silent=True) if context["has_lines"] else None,
+        Column("letters", _("Letters"), is_number=False, css="narrow-hide")
+        if context["has_letters"] and not context["has_lines"] else None,
         Column("system", _("System"), lambda row: row["system"], is_number=False, is_kept=True),
         Column("step", _("Step"), lambda row: row["step"], is_ascending=True, css="narrow-hide")
         if context["has_steps"] else None,
@@ -264,7 +267,7 @@ def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def joined(labels: list[str], groups: list[list[str]]) -> list[list[str]]:
     """Return for each row the parts of lines that join systems without significant differences: `begin`, `on`, `end` or
-    empty, from left to right. Nothing is drawn if there are too many lines."""
+    empty, from left to right. Nothing is drawn if there are too many lines; the table then has a column of letters."""
     place = {label: number for number, label in enumerate(labels)}
     spans = [(place[group[0]], place[group[-1]]) for group in groups if group[0] in place and group[-1] in place]
     tracks: list[int] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from annotation.models import Campaign, ItemFlag, Judgement, Unit
@@ -85,12 +86,6 @@ def answer(user: Any, campaign: Campaign, **values: Any) -> None:
 # ---- the list ---------------------------------------------------------------------------------------------
 
 
-def test_empty_list_shows_how_to_start(cast: Cast, rita: Client) -> None:
-    text = read(rita.get(BASE))
-    assert "No campaigns yet." in text
-    assert f'href="{BASE}new/"' in text
-
-
 def test_viewer_sees_but_may_not_plan(cast: Cast) -> None:
     make_texts(cast)
     campaign = make_draft(cast)
@@ -165,6 +160,15 @@ def test_estimate_without_script_is_a_button_of_the_form(cast: Cast, rita: Clien
     assert 'value="estimate" formnovalidate' in text
     assert not list_faulty(text)
     assert not Campaign.objects.exists()
+
+
+def test_without_outputs_the_next_step_is_an_upload(cast: Cast, rita: Client) -> None:
+    uploads = reverse("annotation:upload-list", args=["alpha"])
+    assert f'class="button primary" href="{uploads}"' in read(rita.get(BASE))
+    make_texts(cast)
+    text = read(rita.get(BASE))
+    assert f'class="button primary" href="{BASE}new/"' in text
+    assert "manage.py campaign alpha PLAN.json --open" in text
 
 
 def test_link_is_shown_right_after_opening(cast: Cast, rita: Client) -> None:
@@ -580,7 +584,6 @@ def test_overview_needs_three_queries(cast: Cast, rf: Any, django_assert_max_num
 def test_empty_lists_show_the_command_for_this_project(client, cast):
     client.force_login(cast.researcher)
     for path, words in (
-        ("campaigns/", "manage.py campaign alpha PLAN.json --open"),
         ("items/", "manage.py load FOLDER --project alpha"),
         ("", "<dd>0</dd>"),
     ):

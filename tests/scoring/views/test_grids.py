@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from annotation.models import Aspect, Comparison, Item, Output, Rating, Reference, ReferenceSet
+from scoring.boards.systems import columns as systems_columns
 from scoring.models import ScoreSet
 from scoring.selectors import reference_sets
 from tests.cast import Cast
@@ -149,6 +150,25 @@ def test_unknown_columns_are_ignored(scored, researcher):
     plain = list(show(researcher, "systems").heads)
     assert list(show(researcher, "systems", columns="nothing").heads) == plain
     assert list(show(researcher, "systems", columns=["nothing", "value"]).heads) == ["lines", "system", "value"]
+
+
+def test_many_overlapping_systems_have_letters_instead_of_lines(scored, researcher, monkeypatch):
+    heads = show(researcher, "systems").heads
+    assert "lines" in heads
+    assert "letters" not in heads
+    monkeypatch.setattr(systems_columns, "MOST_LINES", 0)
+    found = show(researcher, "systems")
+    assert "lines" not in found.heads
+    column = list(found.heads).index("letters")
+    assert {row[column] for row in found.rows if len(row) == len(found.heads)} <= {"a", "b", "c", "ab", "bc"}
+
+
+def test_scores_of_an_evaluator_are_sorted_by_the_address(scored, researcher):
+    url = reverse("scoring:evaluator", args=["alpha", "length"])
+    text = read_page(researcher.get(url))
+    assert text.index("distribution.svg") < text.index('data-column="mean"'), "the picture is first"
+    rows = [row["label"] for row in researcher.get(url + "?sort=-system").context["grid"].rows]
+    assert rows == ["sys-c", "sys-b", "sys-a"]
 
 
 def test_tabs_of_people_and_evaluators_keep_the_choice_of_systems(scored, researcher):
