@@ -20,7 +20,8 @@ RUN apt-get update \
 WORKDIR /app
 COPY --from=build /app/.venv /app/.venv
 COPY . .
-RUN /app/.venv/bin/python -m compileall -q evalapp annotation retrieval scoring
+RUN /app/.venv/bin/python -m compileall -q evalapp annotation retrieval scoring \
+    && ln -s /app/manage.py /app/.venv/bin/evalapp
 ENV PATH=/app/.venv/bin:$PATH PYTHONUNBUFFERED=1 EVALAPP_DATA=/data HOME=/tmp PORT=8000
 USER evalapp
 VOLUME /data

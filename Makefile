@@ -54,13 +54,20 @@ $(VENV)/.python:
 # version, such as torch for the CPU from an index of its own, is taken, too.
 LOCKED := $(if $(HASHES),requirements.lock,requirements.txt)
 
+# The program `evalapp`, as a package installs it, for this checkout.
+define LAUNCHER
+printf '#!/bin/sh\nexec "$${0%%/*}/python" "$${0%%/*}/../../manage.py" "$$@"\n' > $(VENV)/bin/evalapp && chmod +x $(VENV)/bin/evalapp
+endef
+
 $(VENV)/.installed: requirements.txt requirements.lock | $(VENV)/.python
 	@$(PY) evalapp/ops/install.py $(LOCKED)
+	@$(LAUNCHER)
 	@touch $@
 
 $(VENV)/.installed-dev: requirements.txt requirements.lock requirements-dev.txt | $(VENV)/.python
 	@$(if $(HASHES),$(PY) evalapp/ops/install.py requirements.lock,true)
 	@$(PY) evalapp/ops/install.py requirements.txt requirements-dev.txt
+	@$(LAUNCHER)
 	@touch $(VENV)/.installed $@
 
 # ---- checking ---------------------------------------------------------------------------------------------
@@ -118,8 +125,8 @@ fuzz: $(VENV)/.installed-dev ## the readers of uploads by coverage and the API b
 	@$(FUZZ_ENV) python tests/security/fuzz_parsers.py -max_total_time=$(or $(SECONDS),300) -max_len=4096
 	@FUZZ=100 $(PY) -m pytest -q tests/security/test_openapi.py $(ARGS)
 
-lock: $(VENV)/.installed-dev ## requirements.lock: every version of requirements.txt with the hashes of its files
-	@$(PY) evalapp/ops/install.py --lock requirements.txt requirements.lock
+lock: | $(VENV)/.python ## requirements*.txt and requirements.lock (with hashes) from pyproject.toml; pins that fit stay
+	@$(PY) evalapp/ops/install.py --lock
 
 licences: $(VENV)/.installed ## the licence of every package; fails where one does not fit
 	@$(PY) -m evalapp.ops.inventory licences

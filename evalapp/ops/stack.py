@@ -27,12 +27,11 @@ class Layout:
     """The options of `manage.py up`."""
 
     folder: Path  # data folder
-    home: Path  # where manage.py lies
     listener: socket.socket
     redis_url: str = ""  # empty: run one in the data folder
     web_workers: int = 2
     cpu_processes: int = 2
-    fill: tuple[str, ...] = ()  # arguments of manage.py for a step that fills the installation
+    fill: tuple[str, ...] = ()  # the command for a step that fills the installation
 
 
 def services(layout: Layout) -> list[Service]:
@@ -69,7 +68,7 @@ def services(layout: Layout) -> list[Service]:
         result.append(
             Service(
                 "demo",
-                (sys.executable, str(layout.home / "manage.py"), *layout.fill),
+                (sys.executable, "-m", _MODULE, *layout.fill),
                 stage=REST,
                 once=True,
                 failed_hint=f"The other processes continue; try again with: python manage.py {again}",

@@ -2,6 +2,10 @@
 
 import os
 
+from evalapp.layout import prefer_own_packages
+
+prefer_own_packages()
+
 # `evalapp.settings.test` imports this package first and must be able to name its own data folder before `base` runs.
 if os.environ.get("DJANGO_SETTINGS_MODULE", "evalapp.settings") == "evalapp.settings":
     from .base import *  # noqa: F403

@@ -1,7 +1,6 @@
 """Django settings for all installations; `env` reads what differs between them from environment variables."""
 
 import os
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
@@ -9,11 +8,12 @@ import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
 from evalapp import __version__
+from evalapp.layout import FILES
 
 from . import env
 
 VERSION = __version__
-BASE_DIR = Path(__file__).resolve().parent.parent.parent
+BASE_DIR = FILES
 DATA_DIR = env.data_folder()
 UPLOADS_DIR = DATA_DIR / "uploads"
 EXPORTS_DIR = DATA_DIR / "exports"

@@ -53,7 +53,7 @@ class Stack:
         self.folder, self.database_url = folder, database_url
         self._listener = ports.bind("127.0.0.1", 0)
         self.url, self.redis_url = parts.address(self._listener), queue.url(folder)
-        layout = parts.Layout(folder, ROOT, self._listener, web_workers=web_workers, cpu_processes=1)
+        layout = parts.Layout(folder, self._listener, web_workers=web_workers, cpu_processes=1)
         self._services = {service.name: service for service in parts.services(layout)}
         # One process that takes long runs of every kind: fewer processes start faster.
         both = [{"cpu": "cpu,gpu", "cpu@%h": "work@%h"}.get(word, word) for word in self._services["cpu"].command]

@@ -118,7 +118,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, migrated_file: Path, col
 def running(folder: Path, installed: Installed, worker: str = "") -> Iterator[Web]:
     shutil.copytree(installed.folder, folder)
     listener = ports.bind("127.0.0.1", 0)
-    layout = stack.Layout(folder=folder, home=ROOT, listener=listener, redis_url="redis://127.0.0.1:9/0")
+    layout = stack.Layout(folder=folder, listener=listener, redis_url="redis://127.0.0.1:9/0")
     service = next(service for service in stack.services(layout) if service.name == "web")
     command = [worker if worker and part.endswith(".Worker") else part for part in service.command]
     env = make_environment(folder, **stack.environment(layout, {}))

@@ -60,7 +60,6 @@ class Command(BaseCommand):
             with ports.bind(options["host"], port) as listener:
                 layout = stack.Layout(
                     folder=settings.DATA_DIR,
-                    home=settings.BASE_DIR,
                     listener=listener,
                     redis_url=env.text("REDIS_URL"),
                     web_workers=env.number("WEB_WORKERS", min(8, max(2, cores)), 1, 64),

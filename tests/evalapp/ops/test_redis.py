@@ -14,6 +14,8 @@ from evalapp.ops.processes import Family
 def test_system_redis_comes_first(monkeypatch):
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
     assert redis.find_program() == Path("/usr/bin/redis-server")
+    monkeypatch.setattr(shutil, "which", lambda name: f"/bin/{name}" if name == "valkey-server" else None)
+    assert redis.find_program() == Path("/bin/valkey-server")
 
 
 def test_without_it_the_one_in_the_wheel_is_used(monkeypatch):

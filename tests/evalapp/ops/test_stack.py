@@ -14,7 +14,7 @@ def listener():
 
 
 def layout(listener, **more) -> stack.Layout:
-    return stack.Layout(folder=Path("/data"), home=Path("/home/evalapp"), listener=listener, **more)
+    return stack.Layout(folder=Path("/data"), listener=listener, **more)
 
 
 def option(command: tuple[str, ...], name: str) -> str:
@@ -77,7 +77,7 @@ def test_filling_is_a_step_that_runs_once(listener):
     fill = stack.services(layout(listener, fill=("demo", "--data", "/mine")))[-1]
     assert fill.name == "demo"
     assert fill.once
-    assert fill.command[-4:] == ("/home/evalapp/manage.py", "demo", "--data", "/mine")
+    assert fill.command[-5:] == ("-m", "evalapp", "demo", "--data", "/mine")
     assert "manage.py demo --data /mine" in fill.failed_hint
 
 

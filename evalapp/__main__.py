@@ -1,0 +1,5 @@
+"""`python -m evalapp`: the program `evalapp`."""
+
+from evalapp.cli import main
+
+main()

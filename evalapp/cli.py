@@ -1,0 +1,98 @@
+"""The program `evalapp`: all commands of an installation, as `manage.py` in a checkout has them, and those that need no
+project. The latter run without Django, also where only some extras of the package are installed.
+
+To add a command without project, write a module with `main(arguments) -> int`, its exit status, and list it in
+`COMMANDS`.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+
+from evalapp import __version__
+from evalapp.layout import prefer_own_packages
+
+#: The installation's commands need this extra.
+SERVER = "server"
+#: Packages that the extra `torch` brings, as they are imported; a command without project may need them, too.
+_TORCH = {"accelerate", "huggingface_hub", "safetensors", "tokenizers", "torch", "torch_geometric", "transformers"}
+#: With these words, a shared command is the installation's, whose help covers both.
+_OF_INSTALLATION = {"--project", "--help", "-h"}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that needs no project."""
+
+    module: str  # has `main(arguments: list[str]) -> int`
+    extra: str  # the extra that brings the packages which the module imports
+    help: str
+    is_shared: bool = False  # an installation has a command with this name; it runs where a project is named
+
+
+COMMANDS = {
+    "recompute": Command("scoring.boards.recompute", "metrics", "Compute the tables of an export again, and compare."),
+}
+
+
+def main(arguments: Sequence[str] | None = None, program: str = "evalapp") -> None:
+    """Run a command and exit with its status."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = words[0] if words else "help"
+    prefer_own_packages()
+    if name in ("--version", "version"):
+        print(f"evalapp {__version__}")
+        return
+    if name in ("help", "--help", "-h") and len(words) < 2:
+        print(_list_commands(program))
+    command = COMMANDS.get(name)
+    if command and command.is_shared and any(word.partition("=")[0] in _OF_INSTALLATION for word in words):
+        command = command if find_spec("django") is None else None
+    extra = command.extra if command else SERVER
+    try:
+        if command:
+            sys.exit(import_module(command.module).main(words[1:]))
+        if find_spec("django") is not None:
+            _run_installation([program, *words])
+        elif words and name not in ("help", "--help", "-h"):
+            raise ModuleNotFoundError(name="django")
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if not missing or find_spec(missing) is not None or missing == "evalapp":
+            raise
+        extra = "torch" if missing in _TORCH else extra
+        print(
+            f"{program} {name} needs the package {missing}. Install it with: pip install 'evalapp[{extra}]'",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+
+
+def _list_commands(program: str) -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in sorted(COMMANDS.items())]
+    has_django = find_spec("django") is not None
+    rest = "Commands of an installation:" if has_django else f"All others need: pip install 'evalapp[{SERVER}]'"
+    return "\n".join([f"Usage: {program} COMMAND", "", "Commands without project:", *lines, "", rest])
+
+
+def _run_installation(words: list[str]) -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
+    from django.core.exceptions import ImproperlyConfigured
+    from django.core.management import execute_from_command_line
+    from django.db import DatabaseError
+
+    try:
+        execute_from_command_line(words)
+    except DatabaseError as error:
+        from evalapp.common.outages import explain_damage
+
+        if (damage := explain_damage(error)) is None:
+            raise
+        sys.exit(damage.detail)
+    except ImproperlyConfigured as error:
+        # A wrong setting is the operator's mistake: the message names the variable and the way out.
+        sys.exit(f"Configuration: {error}")
