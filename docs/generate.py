@@ -65,12 +65,13 @@ def commands_page() -> str:
     from evalapp.cli import COMMANDS
 
     alone = [
-        (f"`{name}`", command.help, f"`{command.extra}`") for name, command in COMMANDS.items() if not command.is_shared
+        (f"`{' '.join([name, *command.options[:1]])}`", command.help, f"`{command.extra}`")
+        for name, command in COMMANDS.items()
     ]
     parts = [
         "# Commands\n\n`evalapp COMMAND`; in a checkout also `python manage.py COMMAND`. Exit code 0: done; 1: the "
-        "work failed; 2: wrong usage, or a name that does not exist. With `--json` stdout holds one JSON object in every case: the result, or "
-        "`error` (a code), `detail` and `errors`.\n",
+        "work failed; 2: wrong usage, or a name that does not exist. With `--json` stdout holds one JSON object in "
+        "every case: the result, or `error` (a code), `detail` and `errors`.\n",
         "\n## Without an installation\n\nThese commands need no project and no database, only an extra of the package "
         "([Install the package](../how-to/install.md)). `--help` lists their arguments.\n\n"
         + table(("command", "purpose", "extra"), alone),

@@ -19,8 +19,6 @@ from evalapp.layout import prefer_own_packages
 SERVER = "server"
 #: Packages that the extra `torch` brings, as they are imported; a command without project may need them, too.
 _TORCH = {"accelerate", "huggingface_hub", "safetensors", "tokenizers", "torch", "torch_geometric", "transformers"}
-#: With these words, a shared command is the installation's, whose help covers both.
-_OF_INSTALLATION = {"--project", "--help", "-h"}
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,15 @@ class Command:
     module: str  # has `main(arguments: list[str]) -> int`
     extra: str  # the extra that brings the packages which the module imports
     help: str
-    is_shared: bool = False  # an installation has a command with this name; it runs where a project is named
+    # If an installation has a command with this name, too, it runs unless one of these options is given.
+    options: tuple[str, ...] = ()
 
 
 COMMANDS = {
     "recompute": Command("scoring.boards.recompute", "metrics", "Compute the tables of an export again, and compare."),
+    "score": Command(
+        "scoring.ml.score_files.command", "metrics", "Score text files with a line per segment.", ("-i", "--input")
+    ),
 }
 
 
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "evalapp") -> No
     if name in ("help", "--help", "-h") and len(words) < 2:
         print(_list_commands(program))
     command = COMMANDS.get(name)
-    if command and command.is_shared and any(word.partition("=")[0] in _OF_INSTALLATION for word in words):
+    if command and command.options and not {word.partition("=")[0] for word in words} & set(command.options):
         command = command if find_spec("django") is None else None
     extra = command.extra if command else SERVER
     try:

@@ -133,6 +133,9 @@ def test_library_needs_no_django_and_finds_its_own_packages(wheel: Path, tmp_pat
     here = load("bleu-star").score([Record("the cat sat on the mat", references=["the cat sat on a mat"])])[0]
     assert result == [here, "scoring.ml.baselines.bleu_statistics", True, True, []]
     assert environment.run("evalapp", "recompute", "--help").returncode == 0
+    (environment.folder / "texts").write_text("the cat sat on the mat\n")
+    done = environment.run("evalapp", "score", "-i", "texts", "-r", "texts", "-m", "bleu", "--json")
+    assert "100" in done.stdout, done.stderr
     (environment.folder / "scoring.py").write_text("")
     done = environment.run("python", "-c", "import scoring, evalapp.ml")
     assert "is already imported" in done.stderr
