@@ -210,6 +210,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "has_lines": any(lines),
         "has_letters": bool(letters),
         "is_tested": table is not None and is_tested(table),
+        "plot_caption": caption_picture(table) if table else "",
         "has_bar": any(row["bar"] for row in drawn),
         "has_both_bad": any(row["shares"].get("both_bad") for row in drawn),
         "has_sd": any(row.get("sd") is not None for row in rows),
@@ -219,6 +220,15 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         **agreement,
         "effects": effects,
     }
+
+
+def caption_picture(table: Mapping[str, Any]) -> str:
+    """Return the explanation of lines and letters in the picture of systems."""
+    if find_letters(table):
+        if is_tested(table):
+            return _("Lines: 95 % intervals. Systems that share a letter are not significantly different.")
+        return _("Lines: 95 % intervals. Systems that share a letter have overlapping rank intervals.")
+    return _("Lines: 95 % intervals.") if any(row["low"] is not None for row in table["rows"]) else ""
 
 
 def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Given) -> Grid:
