@@ -81,7 +81,7 @@ def read_jsonl(
         raise StopReading(_(_BLANK) if lines else _(_EMPTY))
 
 
-class _Physical:
+class PhysicalLines:
     """Text lines for `csv.reader`, which joins quoted lines; checks the length of the joined row."""
 
     def __init__(self, plain: IO[bytes], limits: Limits) -> None:
@@ -90,7 +90,7 @@ class _Physical:
         self.number = 0
         self.length = 0
 
-    def __iter__(self) -> _Physical:
+    def __iter__(self) -> PhysicalLines:
         return self
 
     def __next__(self) -> str:
@@ -118,13 +118,13 @@ def read_table(
     lost: Lost = _ignore,
 ) -> Iterator[tuple[int, Row]]:
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
-    lines = _Physical(plain, limits)
+    lines = PhysicalLines(plain, limits)
     first, delimiter = _find_delimiter(lines, delimiter, table)
     kind = replace(CELLS.get(table, Cells()), comma=delimiter == ";")
     names: list[str] = []
     doubled: list[int] = []
     rows = 0
-    for line, cells in _read_csv(lines, first, delimiter):
+    for line, cells in read_csv_cells(lines, first, delimiter):
         if not names:
             names = _header(cells, line, table)
             continue
@@ -152,7 +152,7 @@ def read_table(
         raise StopReading(_("The file has a header but no rows. Leave it out, or write its rows."))
 
 
-def _read_csv(lines: _Physical, first: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def read_csv_cells(lines: PhysicalLines, first: list[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """(number of the first line, cells) of each row that is not empty. `first`: lines that have been read already."""
     reader = csv.reader(chain(first, lines), delimiter=delimiter, strict=True)
     before = lines.number - len(first)
@@ -169,7 +169,7 @@ def _read_csv(lines: _Physical, first: list[str], delimiter: str) -> Iterator[tu
         before = lines.number
 
 
-def _find_delimiter(lines: _Physical, usual: str, table: str) -> tuple[list[str], str]:
+def _find_delimiter(lines: PhysicalLines, usual: str, table: str) -> tuple[list[str], str]:
     """(lines that were read for it, the delimiter): from a first line `sep=;`, as written by spreadsheets, otherwise
     the one that gives the most columns of the table, then the most columns."""
     first = next(lines, "")

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
@@ -12,6 +13,9 @@ from django.db import Error as DatabaseTrouble
 from django.db import IntegrityError
 from django.utils import timezone
 
+from annotation.mapping import Fault as MappedFault
+from annotation.mapping import convert_rows, open_table, read_mapping
+from annotation.mapping.seen import Seen
 from annotation.models import Upload, UploadFault
 from annotation.parsers import (
     KINDS,
@@ -133,6 +137,9 @@ class _Import:
         self.bytes_before = 0
         self.bytes_total = sum(file["bytes"] for file in upload.files)
         self.limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS, settings.MAX_UPLOAD_BYTES * 10)
+        self.mapping = read_mapping(self.options["mapping"]) if "mapping" in self.options else None
+        self.converted = Seen()
+        self.hints: list[str] = []
 
     def run(self) -> bool:
         """False if the project has changed between check and promotion, so that the checks must be repeated."""
@@ -155,31 +162,71 @@ class _Import:
     def _read(self, staging: Staging) -> None:
         for index, file in enumerate(self.upload.files):
             staging.files.append(file["name"])
-            name = name_file(file["name"], file["kind"])
-            assert name is not None
             path = service.get_upload_folder(self.upload) / file["stored"]
             if not path.exists():
                 raise Conflict(_("The file %(name)s is gone. Upload it again.", name=file["name"]))
+            before = self.rows
             with path.open("rb") as raw:
                 file["sha256"] = hashlib.file_digest(raw, "sha256").hexdigest()
                 raw.seek(0)
-                before = self.rows
                 try:
-                    plain = raw if name.format == "parquet" else open_plain(raw, named_gzip=name.zipped)
-                    if name.kind == "dataset":
-                        self._read_dataset(plain, index, file["name"])
-                    elif name.format == "json":
-                        self.documents[name.kind] = read_document(plain, replace(self.limits, row_bytes=_DOCUMENT))
-                    else:
-                        self._read_table(staging, plain, raw, index, name)
+                    self._read_file(staging, raw, path, index)
                 except StopReading as stop:
                     self.faults.add(file["name"], stop.line, "", stop.message)
-                    self._lose(name.kind, file["name"], stop.line)
+                    self._lose(file["kind"], file["name"], stop.line)
             self.bytes_before += file["bytes"]
-            if name.format != "json":
+            if self.rows > before:
                 self.context.log(f"{file['name']}: {self.rows - before:,} rows read")
         digest = hashlib.sha256("".join(sorted(f["kind"] + f["sha256"] for f in self.upload.files)).encode())
         Upload.objects.filter(pk=self.upload.pk).update(files=self.upload.files, content_hash=digest.hexdigest())
+
+    def _read_file(self, staging: Staging, raw: Any, path: Path, index: int) -> None:
+        file = self.upload.files[index]
+        if file["kind"] == service.MAPPED:
+            self._read_mapped(staging, path, index)
+            return
+        name = name_file(file["name"], file["kind"])
+        assert name is not None
+        plain = raw if name.format == "parquet" else open_plain(raw, named_gzip=name.zipped)
+        if name.kind == "dataset":
+            self._read_dataset(plain, index, file["name"])
+        elif name.format == "json":
+            self.documents[name.kind] = read_document(plain, replace(self.limits, row_bytes=_DOCUMENT))
+        else:
+            self._read_table(staging, plain, raw, index, name)
+
+    def _read_mapped(self, staging: Staging, path: Path, index: int) -> None:
+        """Convert a table by the upload's mapping. Faults name the row and the column of the original."""
+        assert self.mapping is not None
+        label = self.upload.files[index]["name"]
+        table = open_table(path, label, self.mapping.reading, self.limits)
+        self.hints += [f"{label}: {note}" for note in table.notes]
+        batches: dict[str, list[tuple[Any, ...]]] = {}
+        characters = 0
+        for converted in convert_rows(table, self.mapping, self.converted):
+            if isinstance(converted, MappedFault):
+                self.faults.add(label, converted.row, converted.column, str(converted))
+                self._lose("items", label, converted.row)
+                continue
+            line, kind, row, columns = converted
+            before = self.faults.count
+
+            def bad(field: str, message: str, line: int = line, columns: dict[str, str] = columns) -> None:
+                self.faults.add(label, line, columns.get(field) or field, message)
+
+            values = KINDS[kind].check(row, bad)
+            if values is None:
+                self._lose(kind, label, line)
+                continue
+            batch = batches.setdefault(kind, [])
+            batch.append((index, line, NEW if self.faults.count == before else FAULTY, *values))
+            characters += measure_row(values)
+            if len(batch) >= _BATCH or characters >= _HELD:
+                for name, rows in batches.items():
+                    self._stage(staging, name, rows, table)
+                characters = 0
+        for name, rows in batches.items():
+            self._stage(staging, name, rows, table)
 
     def _read_dataset(self, plain: Any, index: int, name: str) -> None:
         if self.dataset is not None:
@@ -264,7 +311,7 @@ class _Import:
         import_written.references(check)
         import_written.attempts(check)
         import_results.check(check)
-        hints = import_names.find_hints(check.project, check.staging)
+        hints = [*self.hints, *import_names.find_hints(check.project, check.staging)]
         Upload.objects.filter(pk=self.upload.pk).update(options={**self.options, "hints": hints})
         counts = {table: row_counts for table in KINDS if (row_counts := staging.counts(table))["rows"]}
         if given := staging.value(f"SELECT count(*) FROM systems WHERE act = '{REPLACE}' AND file IS NULL"):

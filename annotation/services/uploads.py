@@ -14,6 +14,7 @@ from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from annotation.mapping import WrongMapping, read_mapping
 from annotation.models import Item, Upload
 from annotation.parsers import KINDS, is_derived, name_file, shorten_name
 from annotation.parsers.kinds import SYSTEM_KINDS
@@ -28,6 +29,8 @@ from evalapp.common.room import check_room
 from .exports import remove_drafts
 
 _ORDER = ("dataset", *KINDS, "leaderboard")
+#: The kind of files that are converted by a mapping.
+MAPPED = "table"
 MAX_FILES = 100
 
 
@@ -82,6 +85,15 @@ def check_system_kinds(kinds: dict[str, str]) -> None:
         raise BadInput.for_field("system_kinds", text)
 
 
+def check_mapping(mapping: dict[str, Any]) -> dict[str, Any]:
+    """The mapping as it is stored with an upload."""
+    try:
+        return read_mapping(mapping).as_json()
+    except WrongMapping as wrong:
+        faults = [Fault(fault.message, fault.member) for fault in wrong.faults]
+        raise BadInput(_("The mapping has faults."), faults=faults) from wrong
+
+
 def receive_upload(
     *,
     project: Project,
@@ -91,10 +103,11 @@ def receive_upload(
     dry_run: bool = False,
     replace: bool = False,
     system_kinds: dict[str, str] | None = None,
+    mapping: dict[str, Any] | None = None,
     send: bool = True,
 ) -> Upload:
     """Save the files and queue their import. Files with unknown names are listed as ignored; at least one must be
-    known."""
+    known. With a `mapping` all files are tables of any name that it converts."""
     if kind and kind not in _ORDER:
         raise BadInput(
             _("There is no kind “%(name)s”. Use one of: %(kinds)s.") % {"name": kind, "kinds": ", ".join(_ORDER)}
@@ -102,6 +115,8 @@ def receive_upload(
     check_system_kinds(system_kinds or {})
     check_room()
     options = {"dry_run": dry_run, "replace": replace, "system_kinds": system_kinds or {}}
+    if mapping is not None:
+        options["mapping"] = check_mapping(mapping)
     # Create the row last, with its run, so that a failure leaves no upload waiting forever.
     draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"
     upload = Upload(project=project, options=options, created_by=user if getattr(user, "pk", None) else None)
@@ -136,10 +151,11 @@ def _save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
     for number, file in enumerate(files):
         if number >= MAX_FILES:
             raise BadInput(_("An upload can have at most %(n)d files.") % {"n": MAX_FILES})
-        name = name_file(file.name, kind)
-        if name is None and is_derived(file.name):
+        is_mapped = "mapping" in upload.options
+        name = None if is_mapped else name_file(file.name, kind)
+        if name is None and not is_mapped and is_derived(file.name):
             continue
-        if name is None:
+        if name is None and not is_mapped:
             label = Path(file.name).name[:200]
             upload.ignored.append(_("%(file)s: not a file of the interchange format") % {"file": label})
             continue
@@ -148,15 +164,17 @@ def _save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: s
         left -= size
         if left < 0:
             raise TooLarge(explain_size())
-        label = shorten_name(name.name)
-        entries.append({"name": label, "kind": name.kind, "bytes": size, "sha256": "", "stored": target.name})
+        label = shorten_name(Path(file.name).name if name is None else name.name)
+        named = MAPPED if name is None else name.kind
+        entries.append({"name": label, "kind": named, "bytes": size, "sha256": "", "stored": target.name})
     if not entries:
         message = _(
             "None of the files has a name of the interchange format. Name them dataset.json, items.jsonl, outputs.csv, "
             "ratings.tsv.gz and so on, or state the kind."
         )
         raise BadInput(message, faults=[Fault(text) for text in upload.ignored])
-    upload.files = sorted(entries, key=lambda entry: (_ORDER.index(entry["kind"]), entry["name"]))
+    order = (*_ORDER, MAPPED)
+    upload.files = sorted(entries, key=lambda entry: (order.index(entry["kind"]), entry["name"]))
     names = [entry["name"] for entry in upload.files]
     title = names[0] if len(names) == 1 else _("%(file)s and %(n)d more") % {"file": names[0], "n": len(names) - 1}
     upload.title = title[:200]

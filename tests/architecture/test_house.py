@@ -28,6 +28,7 @@ PURE = (
     "evalapp.stats",
     "evalapp.client",
     "evalapp.demo",
+    "annotation.mapping",
     "annotation.parsers",
     "annotation.allocation",
     "retrieval.index",

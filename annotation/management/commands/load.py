@@ -1,11 +1,13 @@
-"""Import an interchange folder in this process, without worker or queue."""
+"""Import an interchange folder, or tables by a mapping, in this process, without worker or queue."""
 
+import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from annotation.mapping import describe_proposal, open_table, preview_rows, propose_mapping
 from annotation.models import Upload
-from annotation.parsers import KEPT_FAULTS
+from annotation.parsers import KEPT_FAULTS, Limits, StopReading, read_document
 from annotation.services.uploads import Incoming, receive_upload
 from evalapp.accounts.models import Project, User
 from evalapp.accounts.services.projects import create_project
@@ -16,11 +18,24 @@ from evalapp.common.runner import execute_run
 
 
 class Command(commands.Command):
-    help = "Import an interchange folder. Everything is checked first; if a row is faulty, nothing is stored."
+    help = (
+        "Import an interchange folder, or a table of any layout by a mapping. Everything is checked first; if a row is "
+        "faulty, nothing is stored."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("folder", type=Path, help="Folder with items.jsonl, outputs.csv, ratings.tsv.gz, ...")
-        parser.add_argument("--project", required=True, metavar="SLUG", help="Short name; created if it does not exist")
+        parser.add_argument(
+            "folder",
+            type=Path,
+            help="Folder with items.jsonl, outputs.csv, ratings.tsv.gz, ...; or a table, with --map or --propose",
+        )
+        parser.add_argument("--project", metavar="SLUG", help="Short name; created if it does not exist")
+        parser.add_argument("--map", type=Path, metavar="FILE", help="JSON file with the mapping of the columns")
+        parser.add_argument(
+            "--propose",
+            action="store_true",
+            help="Only print a mapping for the table; with --map write it to that file, which must not exist",
+        )
         parser.add_argument("--owner", metavar="NAME", help="User who owns the project if it is created")
         parser.add_argument("--dry-run", action="store_true", help="Check and report only")
         parser.add_argument("--replace", action="store_true", help="Replace stored rows that have the same key")
@@ -36,15 +51,22 @@ class Command(commands.Command):
         self,
         *,
         folder: Path,
-        project: str,
+        project: str | None,
+        map: Path | None,
+        propose: bool,
         owner: str | None,
         dry_run: bool,
         replace: bool,
         system_kind: list[str],
         **_: Any,
     ) -> dict[str, Any]:
+        if propose:
+            return _propose(folder, map)
+        if not project:
+            raise commands.WrongUsage("Name the project: --project SLUG.")
         user = commands.find_user(owner) if owner else None
-        files = _files(folder)
+        mapping = None if map is None else _read_map(map)
+        files = _files(folder, is_mapped=mapping is not None)
         kinds = _kinds(system_kind)
         target = Project.objects.filter(slug=project).first()
         is_new = target is None
@@ -53,8 +75,9 @@ class Command(commands.Command):
         upload = None
         try:
             upload = receive_upload(
-                project=target, user=user, files=files, dry_run=dry_run, replace=replace, system_kinds=kinds, send=False
-            )
+                project=target, user=user, files=files, dry_run=dry_run, replace=replace, system_kinds=kinds,
+                mapping=mapping, send=False,
+            )  # fmt: skip
             assert upload.run is not None
             execute_run(upload.run.pk, echo=self.say)
             return _report(upload, target)
@@ -72,6 +95,9 @@ class Command(commands.Command):
         return create_project(slug=slug, owner=user)
 
     def show(self, result: dict[str, Any]) -> None:
+        if "mapping" in result:
+            self._show_proposal(result)
+            return
         for table, counts in result["counts"].items():
             figures = ", ".join(
                 f"{counts[name]:,} {word}"
@@ -92,16 +118,64 @@ class Command(commands.Command):
             self.stderr.write(f"Only the first faults are shown; {result['fault_count']:,} rows have faults.")
         self.stdout.write(result["summary"])
 
+    def _show_proposal(self, result: dict[str, Any]) -> None:
+        """The mapping on stdout, so that it can be saved; everything else on stderr."""
+        self.stdout.write(json.dumps(result["mapping"], ensure_ascii=False, indent=2))
+        for reason in result["reasons"]:
+            columns = ", ".join(reason["columns"])
+            self.stderr.write(f"{reason['member']}{f' ({columns})' if columns else ''}: {reason['message']}")
+        if result["unused"]:
+            self.stderr.write(f"not used: {', '.join(result['unused'])}")
+        for one in result["rows"]:
+            self.stderr.write(f"row {one['row']}:")
+            for row in one["converted"]:
+                self.stderr.write(f"  {row['table']}: {json.dumps(row['values'], ensure_ascii=False)}")
+            for fault in one["faults"]:
+                self.stderr.write(f"  {fault['column']}: {fault['message']}")
+        for question in result["questions"]:
+            options = f" One of: {', '.join(question['options'])}." if question["options"] else ""
+            self.stderr.write(f"? {question['member']}: {question['message']}{options}")
+        if result["questions"]:
+            self.stderr.write("Answer the questions in the mapping before you load the table.")
 
-def _files(folder: Path) -> list[Incoming]:
+
+def _files(folder: Path, is_mapped: bool) -> list[Incoming]:
+    if is_mapped and folder.is_file():
+        return [Incoming(folder.name, path=folder)]
     if not folder.is_dir():
-        raise commands.WrongUsage(f"{folder} is not a folder.")
+        hint = " To import a table, add --map FILE; --propose prints a mapping." if folder.is_file() else ""
+        raise commands.WrongUsage(f"{folder} is not a folder.{hint}")
     paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     if not paths:
         raise BadInput(f"{folder} is empty. It needs dataset.json, items.jsonl, outputs.jsonl and so on.")
     for path in paths:
         path.open("rb").close()  # fails before anything is created
     return [Incoming(path.name, path=path) for path in paths]
+
+
+def _read_map(path: Path) -> dict[str, Any]:
+    """The JSON object of a mapping file."""
+    try:
+        with path.open("rb") as raw:
+            return read_document(raw, Limits())
+    except StopReading as stop:
+        raise BadInput(f"{path}: {stop.message}") from stop
+
+
+def _propose(path: Path, target: Path | None) -> dict[str, Any]:
+    """A proposed mapping with its reasons, and the first rows in both forms. The mapping is written to `target`."""
+    if target is not None and target.exists():
+        raise commands.WrongUsage(f"{target} exists already. Name another file for the mapping.")
+    try:
+        table = open_table(path)
+        proposal = propose_mapping(table)
+        rows = preview_rows(table, proposal.mapping)
+    except StopReading as stop:
+        raise BadInput(f"{path}{f':{stop.line}' if stop.line else ''}: {stop.message}") from stop
+    result = describe_proposal(proposal, rows)
+    if target is not None:
+        target.write_text(json.dumps(result["mapping"], ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    return result
 
 
 def _kinds(pairs: list[str]) -> dict[str, str]:

@@ -1,0 +1,87 @@
+"""Usual names of columns, in lower case without spaces and punctuation."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = {
+    "item": (
+        "id item itemid segment segmentid segid seg promptid questionid qid exampleid sampleid inputid contextid docid "
+        "documentid instanceid uid idx index key taskid dialogueid dialogid conversationid inputkey inputitem"
+    ),
+    "context": (
+        "context prompt instruction question query dialogue dialog history conversation messages post userprompt "
+        "promptname inputtext chathistory precedingturns utterance"
+    ),
+    "source": "source src input sourcetext article document sourcesentence original mr meaningrepresentation passage",
+    "references": (
+        "reference references ref refs gold goldanswer goldreference groundtruth target humanreference expected "
+        "expectedoutput referencetext referenceanswer postedit"
+    ),
+    "group": "group groupid cluster thread",
+    "system": "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem",
+    "text": (
+        "text output response answer generation completion hypothesis hyp prediction candidate modeloutput mt summary "
+        "translation modelresponse generatedtext generated reply systemoutput modelanswer outputtext responsetext"
+    ),
+    "step": "step checkpoint trainingstep globalstep",
+    "rater": (
+        "rater raterid annotator annotatorid annotatorname worker workerid judge judgeid user userid username email "
+        "emailaddress participant participantid completedby evaluatorid coder reviewer prolificid prolificpid"
+    ),
+    "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname",
+    "value": "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark",
+    "system_a": "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft",
+    "system_b": "systemb modelb model2 system2 generator2 sysb rightmodel rightsystem modelright systemright",
+    "text_a": "texta responsea outputa answera output1 response1 answer1 text1 conversationa leftresponse",
+    "text_b": "textb responseb outputb answerb output2 response2 answer2 text2 conversationb rightresponse",
+    "verdict": "winner verdict preference preferred choice preferredoutput vote better decision humanpreference",
+    "chosen": "chosen chosenresponse preferredresponse selected winningresponse accepted chosentext",
+    "rejected": "rejected rejectedresponse dispreferred rejectedtext losingresponse",
+}
+#: Field -> its usual names, the most usual first.
+NAMES = {name: words.split() for name, words in _WORDS.items()}
+#: Words around the name of a system in the names of columns with outputs.
+OUTPUT_WORDS = (*NAMES["text"], "outputs", "responses", "answers")
+#: Numbers in columns with these names are ratings.
+_ASPECTS = """
+    fluency coherence consistency relevance naturalness informativeness engagingness engagement engaging
+    understandable overall quality overallquality adequacy faithfulness factuality helpfulness harmlessness
+    correctness grammar grammaticality appropriateness appropriate interestingness interesting specificity
+    diversity humanness accuracy readability clarity safety honesty truthfulness verbosity complexity
+    conciseness simplicity plausibility maintainscontext usesknowledge meaning style creativity empathy
+    toxicity likability
+"""
+ASPECTS = frozenset(_ASPECTS.split())
+#: Texts in cells of ratings that say that there is none.
+MISSING = frozenset(["na", "n/a", "nan", "null", "none", "-", "--", "?", "missing", "skip", "skipped", "#n/a"])
+_PREFIX = re.compile(r"^(?:input|answer|data|record|value|inputs|fields|metadata)[._]", re.IGNORECASE)
+_VERDICTS = {
+    "a": "a model_a modela system_a assistant_a response_a output_a answer_a left 1 first A>B A",
+    "b": "b model_b modelb system_b assistant_b response_b output_b answer_b right 2 second B>A B",
+    "tie": "tie equal same draw both tied neutral 0 tie_a 1.5 A=B no_preference",
+    "both_bad": "tie_(bothbad) tie(bothbad) both_bad bothbad neither both_are_bad tie_both_bad",
+    "cannot_decide": "cannot_decide unsure unknown cant_tell cannot_tell",
+}
+VERDICT_WORDS = {word.casefold(): verdict for verdict, words in _VERDICTS.items() for word in words.split()}
+
+
+def normalize(name: str) -> str:
+    """A column's name in lower case without spaces and punctuation."""
+    return re.sub(r"[\W_]+", "", name.casefold())
+
+
+def find_fields(column: str) -> list[str]:
+    """The fields that a column of this name can be."""
+    plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
+    numbered = {re.sub(r"\d+$", "", name) for name in plain}
+    return [
+        field
+        for field, names in NAMES.items()
+        if plain & set(names) or (field == "references" and numbered & set(names))
+    ]
+
+
+def read_verdict_word(text: str) -> str | None:
+    """The verdict that a usual word means."""
+    return VERDICT_WORDS.get(re.sub(r"\s+", "_", text.strip().casefold()))

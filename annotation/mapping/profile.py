@@ -1,0 +1,79 @@
+"""What the columns of a table contain, from its first rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from .names import MISSING
+from .tables import Table
+from .values import WrongValue, is_empty, read_number
+
+_DIFFERENT = 1000
+
+
+@dataclass
+class Profile:
+    """The cells of a column in the first rows: `kind` is empty, number, text, list (of texts or numbers), messages,
+    or object; `others` are the texts in a column of numbers."""
+
+    name: str
+    kind: str = "empty"
+    filled: int = 0
+    rows: int = 0
+    words: float = 0.0
+    distinct: int = 0
+    texts: Counter[str] = field(default_factory=Counter)
+    others: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def is_unique(self) -> bool:
+        return self.filled == self.distinct and self.filled > 1
+
+    @property
+    def is_prose(self) -> bool:
+        """Longer texts that rarely repeat."""
+        if self.kind in ("messages", "list"):
+            return True
+        return self.kind == "text" and self.words >= 2 and self.distinct > self.filled / 2
+
+
+def profile_columns(table: Table) -> dict[str, Profile]:
+    """The profile of each column."""
+    rows = [row for _number, row in table.sample]
+    return {name: _profile(name, [row.get(name) for row in rows]) for name in table.columns}
+
+
+def _profile(name: str, cells: list[Any]) -> Profile:
+    values = [value for value in cells if not is_empty(value) and not (type(value) is str and not value.strip())]
+    profile = Profile(name, filled=len(values), rows=len(cells))
+    if not values:
+        return profile
+    kinds = Counter(_get_kind(value) for value in values)
+    profile.kind = kinds.most_common(1)[0][0]
+    if profile.kind in ("list", "messages", "object"):
+        profile.distinct = len({repr(value) for value in values})
+        return profile
+    texts = [str(value).strip() for value in values]
+    profile.texts = Counter(texts)
+    profile.distinct = len(profile.texts)
+    profile.words = sum(len(text.split()) for text in texts) / len(texts)
+    numbers = kinds["number"]
+    if numbers and numbers + sum(n for text, n in profile.texts.items() if text.lower() in MISSING) >= 0.8 * len(texts):
+        profile.kind = "number"
+        profile.others = Counter(text for text, value in zip(texts, values, strict=True) if _get_kind(value) == "text")
+    elif kinds["text"]:
+        profile.kind = "text"
+    return profile
+
+
+def _get_kind(value: Any) -> str:
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "messages" if value and isinstance(value[0], dict) else "list"
+    try:
+        return "number" if type(value) is not bool and read_number(value, {}) is not None else "text"
+    except WrongValue:
+        return "text"

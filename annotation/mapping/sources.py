@@ -1,0 +1,48 @@
+"""What all readers of tables have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from annotation.parsers.faults import Limits
+
+from .mapping import Reading
+
+Row = dict[str, Any]
+#: (row or None for the whole file, column or "", message)
+Report = Callable[[int | None, str, str], None]
+
+
+def ignore(row: int | None, column: str, message: str) -> None:
+    """Ignores rows that cannot be read."""
+
+
+class Source:
+    """Reads a file. `columns`: in their order, or None if only the rows have them; `position`: bytes read so far."""
+
+    format = ""
+
+    def __init__(self, path: Path, name: str, reading: Reading, limits: Limits) -> None:
+        self.path, self.name, self.reading, self.limits = path, name, reading, limits
+        self.columns: list[str] | None = None
+        self.notes: list[str] = []
+        self.position = 0
+
+    def read(self, report: Report) -> Iterator[tuple[int, Row]]:
+        """(number of the row in the file, its values)."""
+        raise NotImplementedError
+
+
+def name_columns(cells: list[str]) -> list[str]:
+    """Unique names of columns: empty ones are numbered, repeated ones as well."""
+    names: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        plain = " ".join(cell.split()) or f"column {number}"
+        name, times = plain, 1
+        while name in names:
+            times += 1
+            name = f"{plain} ({times})"
+        names.append(name)
+    return names

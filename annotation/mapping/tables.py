@@ -1,0 +1,87 @@
+"""Tables in files of any format, row by row in little memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from annotation.parsers.faults import Limits, StopReading
+from evalapp.translation import gettext as _
+
+from .delimited import DelimitedSource
+from .mapping import Reading
+from .sources import Report, Row, Source, ignore
+
+#: Rows that are read to know the columns, and to propose a mapping.
+SAMPLE = 1000
+
+
+@dataclass
+class Table:
+    """A table in a file. Iterating gives (number of the row in the file, {column: value}) and leaves out rows that
+    cannot be read; `read` reports them. Parts of nested values are columns of their own, as `author.name`."""
+
+    path: Path
+    name: str
+    format: str
+    source: Source
+    #: What was found in the file and is not stated in it, such as the encoding.
+    notes: list[str] = field(default_factory=list)
+    _sample: list[tuple[int, Row]] | None = None
+    _columns: list[str] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns in their order; in JSON those of the first rows."""
+        if self._columns is None:
+            self._columns = self.source.columns
+            if self._columns is None:
+                self._columns = list(dict.fromkeys(name for _, row in self.sample for name in row))
+        return self._columns
+
+    @property
+    def is_open(self) -> bool:
+        """Whether rows can have columns that the first rows do not have."""
+        return self.source.columns is None
+
+    @property
+    def reading(self) -> Reading:
+        """How the file is read."""
+        return self.source.reading
+
+    @property
+    def sample(self) -> list[tuple[int, Row]]:
+        """The first rows."""
+        if self._sample is None:
+            self._sample = list(islice(self, SAMPLE))
+        return self._sample
+
+    def __iter__(self) -> Iterator[tuple[int, Row]]:
+        return self.read()
+
+    def read(self, report: Report = ignore) -> Iterator[tuple[int, Row]]:
+        """All rows. `report` gets (row, column, message) of each that cannot be read; `StopReading` is raised if the
+        rest of the file cannot be read."""
+        return self.source.read(report)
+
+    def tell(self) -> int:
+        """The number of bytes of the file that have been read."""
+        return self.source.position
+
+
+def open_table(path: str | Path, name: str = "", reading: Reading | None = None, limits: Limits | None = None) -> Table:
+    """The table in a file. `name`: the file's name if the path has another one; its ending states the format.
+    `reading`: how to read the file where it does not say so. Raises `StopReading` with what to do about a file that
+    cannot be read."""
+    path = Path(path)
+    name = name or path.name
+    reading = reading or Reading()
+    limits = (limits or Limits()).for_file(path.stat().st_size if path.is_file() else 0)
+    with path.open("rb") as raw:
+        head = raw.read(8)
+    if not head:
+        raise StopReading(_("The file is empty. Leave it out, or write its rows."))
+    source = DelimitedSource(path, name, reading, limits)
+    return Table(path, name, source.format, source, source.notes)

@@ -1,0 +1,183 @@
+"""Values of cells as texts, turns, numbers and verdicts."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import orjson
+
+from annotation.parsers.kinds import VERDICTS
+from evalapp.translation import gettext as _
+
+from .mapping import Turns
+from .sources import Row
+
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
+_DECIMAL_COMMA = re.compile(r"([-+]?(?:\d+)),(\d{1,2}|\d{4,})")
+#: Names of the parts of a message.
+_CONTENT = ("content", "text", "value", "utterance")
+_ROLE = ("role", "from", "speaker")
+
+
+class WrongValue(ValueError):
+    """A cell that cannot be used: `message`, and `way_out`."""
+
+    def __init__(self, message: str, way_out: str) -> None:
+        super().__init__(message)
+        self.message, self.way_out = message, way_out
+
+
+def get_value(row: Row, column: str) -> Any:
+    """The value of a column; `answers.0.text` is a part of a nested value."""
+    if column in row:
+        return row[column]
+    cut = column.rfind(".")
+    while cut > 0:
+        if column[:cut] in row:
+            return _find_part(row[column[:cut]], column[cut + 1 :].split("."))
+        cut = column.rfind(".", 0, cut)
+    return None
+
+
+def _find_part(value: Any, parts: list[str]) -> Any:
+    for part in parts:
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value
+
+
+def is_empty(value: Any) -> bool:
+    return value is None or value == "" or (type(value) is float and math.isnan(value))
+
+
+def read_key(value: Any) -> str:
+    """An id or a name; numbers as they are written. Empty if there is none."""
+    if type(value) is str:
+        return value.strip()
+    if value is None or (type(value) is float and math.isnan(value)):
+        return ""
+    if type(value) is float and value.is_integer() and abs(value) < 2**53:
+        return str(int(value))
+    if isinstance(value, dict | list):
+        raise WrongValue(
+            _("It is a list or an object, not a name."),
+            _("Name one of its parts, such as “annotator.id”."),
+        )
+    return str(value).lower() if type(value) is bool else str(value)
+
+
+def read_text(value: Any) -> str | None:
+    """A text; None if there is none."""
+    if type(value) is str:
+        return value
+    if isinstance(value, dict | list):
+        raise WrongValue(
+            _("It is a list or an object, not a text."),
+            _("Name one of its parts, such as “answer.text”, or choose a rule for turns."),
+        )
+    return None if value is None else read_key(value)
+
+
+def read_turns(value: Any, rule: Turns) -> list[str]:
+    """The texts in a cell."""
+    if is_empty(value):
+        return []
+    if rule.rule == "json" and type(value) is str:
+        value = _read_list(value)
+    if isinstance(value, list | dict):
+        return _read_messages(value, rule)
+    text = read_text(value) or ""
+    if rule.rule == "split":
+        return [part.strip() for part in text.split(rule.separator) if part.strip()]
+    if rule.rule == "marks":
+        return _split_at_marks(text, rule.marks)
+    if rule.rule == "chat":
+        return _read_messages(_read_list(text), rule)
+    return [text]
+
+
+def _read_list(text: str) -> Any:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise WrongValue(
+            _("It is not JSON: %(error)s.", error=error), _("Write a JSON list, or choose another rule for turns.")
+        ) from error
+    return value if isinstance(value, list) else [value]
+
+
+def _read_messages(value: Any, rule: Turns) -> list[str]:
+    texts = []
+    for message in value if isinstance(value, list) else [value]:
+        if isinstance(message, dict):
+            role = next((message[name] for name in _ROLE if name in message), None)
+            if rule.roles and role not in rule.roles:
+                continue
+            message = next((message[name] for name in _CONTENT if name in message), None)
+            if isinstance(message, list):  # parts of a message with pictures
+                parts = [part.get("text") for part in message if isinstance(part, dict)]
+                message = "\n".join(part for part in parts if isinstance(part, str))
+            if message is None:
+                raise WrongValue(
+                    _("A message has no content."),
+                    _("Each message needs “role” and “content”, or name another column."),
+                )
+        if (text := read_text(message)) is not None:
+            texts.append(text)
+    return texts
+
+
+def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
+    pieces = re.split("|".join(map(re.escape, sorted(marks, key=len, reverse=True))), text)
+    return [piece.strip() for piece in pieces if piece.strip()]
+
+
+def read_number(value: Any, known: dict[str, Any]) -> float | int | None:
+    """The number in a cell; None if there is none. `known`: numbers for texts."""
+    text = read_key(value)
+    if text in known:
+        value = known[text]
+    elif text.lower() in known:
+        value = known[text.lower()]
+    if is_empty(value) or (type(value) is str and not value.strip()):
+        return None
+    if type(value) in (int, float):
+        return value if math.isfinite(value) else None
+    if type(value) is str:
+        text = value.strip()
+        if _NUMBER.fullmatch(text) or (_DECIMAL_COMMA.fullmatch(text) and (text := text.replace(",", "."))):
+            number = float(text)
+            return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    raise WrongValue(
+        _("“%(text)s” is not a number.", text=text[:80]),
+        _('State its number under "values", or null to leave it out: {"value": {"%(text)s": 3}}.', text=text[:80]),
+    )
+
+
+def read_verdict(value: Any, known: dict[str, Any], system_a: str, system_b: str) -> str | None:
+    """a, b, tie, both_bad or cannot_decide; None if there is no judgement. The name of a system says that it won."""
+    text = read_key(value)
+    if text in known:
+        text = "" if known[text] is None else str(known[text])
+    elif "scale" in known and text:
+        low, high = known["scale"]
+        number = read_number(value, {})
+        distance = abs((number or 0) - low) - abs((number or 0) - high)
+        return "tie" if abs(distance) < 1e-9 else "a" if distance < 0 else "b"
+    if not text:
+        return None
+    if text in VERDICTS:
+        return text
+    if text in (system_a, system_b) and system_a != system_b:
+        return "a" if text == system_a else "b"
+    raise WrongValue(
+        _("“%(text)s” is not a verdict.", text=text[:80]),
+        _('State what it means under "values": {"verdict": {"%(text)s": "a"}}; b, tie, both_bad and cannot_decide are '
+          "possible as well.", text=text[:80]),
+    )  # fmt: skip
