@@ -6,9 +6,11 @@ scores = load("bleu-star").score(read_dataset("folder").outputs_with_context())
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from scoring.ml.base import Evaluator, PairEvaluator, Query, Scores
 from scoring.ml.catalogue import Entry, Option
-from scoring.ml.dataset import read_dataset
 from scoring.ml.errors import (
     ArtefactError,
     DatasetError,
@@ -21,10 +23,23 @@ from scoring.ml.errors import (
     UnknownEvaluator,
 )
 from scoring.ml.registry import catalogue, load
-from scoring.ml.training.cross_fit import cross_fit
-from scoring.ml.training.fit import fit, plan
-from scoring.ml.training.job import Plan, TrainingProgress
 from scoring.ml.types import Comparison, Dataset, Dialogue, Item, Output, Rating, Record, System
+
+if TYPE_CHECKING:
+    from scoring.ml.dataset import read_dataset
+    from scoring.ml.training.cross_fit import cross_fit
+    from scoring.ml.training.fit import fit, plan
+    from scoring.ml.training.job import Plan, TrainingProgress
+
+#: Names that are imported when they are first used: scoring with a metric needs neither training nor SciPy.
+_LATER = {
+    "Plan": "training.job",
+    "TrainingProgress": "training.job",
+    "cross_fit": "training.cross_fit",
+    "fit": "training.fit",
+    "plan": "training.fit",
+    "read_dataset": "dataset",
+}
 
 __all__ = [
     "ArtefactError",
@@ -59,3 +74,13 @@ __all__ = [
     "plan",
     "read_dataset",
 ]
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LATER]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

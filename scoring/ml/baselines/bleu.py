@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 import numpy as np
 
@@ -21,8 +22,8 @@ from scoring.ml.baselines.words import TOKEN_OPTIONS, WordMetric
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.options import choice, flag, number
 from scoring.ml.signature import SignatureField, yes_no
-from scoring.ml.text.ngrams import index_queries, pair_matches, totals, union_matches
-from scoring.ml.text.tokens import token_table
+from scoring.ml.text.ngrams import QueryChunk, chunk_queries, count_unions, index_queries, pair_matches, totals
+from scoring.ml.text.tokens import Ints, token_table
 from scoring.ml.types import Record
 
 SMOOTH_OPTIONS = (
@@ -86,16 +87,26 @@ def sentence_statistics(records: Sequence[Record], order: int, tokenizer: str, l
     table = token_table(texts, tokenizer, lowercase)
     n = len(records)
     stats = Statistics(np.zeros((order, n)), np.zeros((order, n)), np.zeros(n), np.zeros(n))
-    result = union_matches(table, rows, order)
-    for (hyps, refs), at, matches in zip(rows, places, result, strict=True):
-        lengths, ref_lengths = table.lengths[hyps], np.sort(table.lengths[refs])
-        # argmin takes the first, that is the shorter, of two equally close lengths.
-        closest = np.abs(ref_lengths[None, :] - lengths[:, None]).argmin(axis=1)
-        stats.matches[:, at] = matches
+    flat = np.fromiter(chain.from_iterable(places), np.int64, n)
+    done = 0
+    for chunk in chunk_queries(table, rows):
+        at = flat[done : done + len(chunk.hyps)]
+        lengths = table.lengths[chunk.hyps]
+        stats.matches[:, at] = count_unions(table, chunk, order)
         stats.totals[:, at] = totals(lengths, order)
         stats.hyp_len[at] = lengths
-        stats.ref_len[at] = ref_lengths[closest]
+        stats.ref_len[at] = _closest_lengths(chunk, lengths, table.lengths[chunk.refs])
+        done += len(at)
     return stats
+
+
+def _closest_lengths(chunk: QueryChunk, lengths: Ints, ref_lengths: Ints) -> Ints:
+    """(hypotheses,) the reference length closest to each of their `lengths`, the shorter of two equally close ones."""
+    hyp, ref = chunk.pair_sides()
+    # One number orders by distance, then by length.
+    base = int(ref_lengths.max(initial=0)) + 1
+    keys = np.abs(ref_lengths[ref] - lengths[hyp]) * base + ref_lengths[ref]
+    return np.asarray(np.minimum.reduceat(keys, chunk.first_pairs()) % base)
 
 
 class BleuMetric(WordMetric):

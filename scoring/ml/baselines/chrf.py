@@ -6,16 +6,17 @@ Explained in docs/explanation/evaluators/lexical-overlap.md#chrf.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
-from scoring.ml.base import Floats, PairEvaluator, Query, group_by_references
+from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, group_by_references
 from scoring.ml.catalogue import Entry
 from scoring.ml.options import flag, integer, number
 from scoring.ml.signature import SignatureField
 from scoring.ml.sums import within
-from scoring.ml.text.ngrams import index_queries, pair_matches, totals
-from scoring.ml.text.tokens import character_table, sequence_table
+from scoring.ml.text.ngrams import QueryChunk, chunk_queries, count_pairs, index_queries, totals
+from scoring.ml.text.tokens import Ints, character_table, sequence_table
 from scoring.ml.types import Record
 
 _PUNCTUATION = frozenset("!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~")
@@ -69,9 +70,24 @@ class Chrf(PairEvaluator):
         ]
 
     def pair_matrices(self, queries: Sequence[Query]) -> Iterator[Floats]:
-        beta = self.option_float("beta")
-        for matches, hyp_totals, ref_totals in self._counts(queries):
-            yield chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta)
+        for chunk, counts in self._counts(queries):
+            sizes = chunk.n_hyps * chunk.n_refs
+            blocks = np.split(chrf_score(*counts, self.option_float("beta")), np.cumsum(sizes)[:-1])
+            for block, n_hyps, n_refs in zip(blocks, chunk.n_hyps, chunk.n_refs, strict=True):
+                yield block.reshape(int(n_hyps), int(n_refs))
+
+    def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
+        queries, places = group_by_references(records)
+        values = np.empty(len(records))
+        order = np.fromiter(chain.from_iterable(places), np.int64, len(records))
+        done = 0
+        for chunk, counts in self._counts(queries):
+            scores = chrf_score(*counts, self.option_float("beta"))
+            at = order[done : done + len(chunk.hyps)]
+            values[at] = np.maximum.reduceat(scores, chunk.first_pairs())
+            done += len(at)
+            progress(done, len(records))
+        return Partial(values)
 
     def system_statistics(self, records: Sequence[Record]) -> Floats:
         """(n, 3 orders + 1): matches, n-grams of the text and of its best reference, by order; 1. Zeros without
@@ -80,14 +96,16 @@ class Chrf(PairEvaluator):
         rows = np.zeros((len(records), 3 * orders + 1))
         defined = [place for place, record in enumerate(records) if not self.undefined(record)]
         queries, places = group_by_references([records[place] for place in defined])
-        beta = self.option_float("beta")
-        for (matches, hyp_totals, ref_totals), of_query in zip(self._counts(queries), places, strict=True):
-            values = chrf_score(matches, hyp_totals[:, :, None], ref_totals[:, None, :], beta)
-            for row, best in enumerate(values.argmax(axis=1)):
-                reference = ref_totals[:, best]
-                # An order the reference does not have is no miss of the text.
-                text = np.where(reference > 0, hyp_totals[:, row], 0)
-                rows[defined[of_query[row]]] = [*matches[:, row, best], *text, *reference, 1]
+        order = np.fromiter((defined[place] for place in chain.from_iterable(places)), np.int64, len(defined))
+        done = 0
+        for chunk, counts in self._counts(queries):
+            best = _find_best_pairs(chunk, chrf_score(*counts, self.option_float("beta")))
+            matches, texts, references = (part[:, best] for part in counts)
+            # An order the reference does not have is no miss of the text.
+            texts = np.where(references > 0, texts, 0)
+            at = order[done : done + len(best)]
+            rows[at] = np.concatenate([matches, texts, references, np.ones((1, len(best)))]).T
+            done += len(at)
         return rows
 
     def from_sums(self, sums: Floats) -> Floats:
@@ -95,22 +113,32 @@ class Chrf(PairEvaluator):
         result = chrf_score(matches, texts, references, self.option_float("beta"))
         return np.where(sums[..., -1] > 0, result, np.nan)
 
-    def _counts(self, queries: Sequence[Query]) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Per query matches (orders, H, R), n-gram counts (orders, H) and (orders, R)."""
+    def _counts(self, queries: Sequence[Query]) -> Iterator[tuple[QueryChunk, tuple[Floats, Floats, Floats]]]:
+        """Chunks of queries, with matches and n-gram counts of text and reference of their pairs, (orders, pairs)."""
         lower = bool(self.options["lowercase"])
         texts, rows = index_queries(queries)
         texts = [text.lower() for text in texts] if lower else texts
-        sources = [(character_table(texts), self.option_int("char_order"))]
+        characters = character_table(texts)
+        sources = [(characters, self.option_int("char_order"))]
         if self.option_int("word_order"):
             words = sequence_table([split_punctuation(text) for text in texts])
             sources.append((words, self.option_int("word_order")))
-        streams = [pair_matches(table, rows, order) for table, order in sources]
-        for (hyps, refs), *matches in zip(rows, *streams, strict=True):
-            yield (
-                np.concatenate(matches),
-                np.concatenate([totals(table.lengths[hyps], order) for table, order in sources]),
-                np.concatenate([totals(table.lengths[refs], order) for table, order in sources]),
+        for chunk in chunk_queries(characters, rows):
+            hyp, ref = chunk.pair_sides()
+            matches = np.concatenate([count_pairs(table, chunk, order) for table, order in sources])
+            hyp_totals, ref_totals = (
+                np.concatenate([totals(table.lengths[side], order) for table, order in sources])
+                for side in (chunk.hyps[hyp], chunk.refs[ref])
             )
+            yield chunk, (matches, hyp_totals, ref_totals)
+
+
+def _find_best_pairs(chunk: QueryChunk, values: Floats) -> Ints:
+    """(hypotheses,) the pair of each with the highest value; the first one of equal ones."""
+    first = chunk.first_pairs()
+    highest = np.repeat(np.maximum.reduceat(values, first), chunk.refs_per_hyp())
+    candidates = np.flatnonzero(values == highest)
+    return np.asarray(candidates[np.searchsorted(candidates, first)])
 
 
 ENTRIES = (

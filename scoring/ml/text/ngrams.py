@@ -8,7 +8,8 @@ the number of matches. Clipping against the maximum over references is the inter
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -32,7 +33,30 @@ class Side(NamedTuple):
     query: Ints  # query of the token
     text: Ints  # instance of the token
     left: Ints  # tokens from here to the end of the text, this one included
-    counts: Ints  # instances per query
+
+
+class QueryChunk(NamedTuple):
+    """Several queries end to end. Pairs are ordered by query, hypothesis, reference."""
+
+    hyps: Ints  # rows of the hypotheses in the table
+    refs: Ints
+    n_hyps: Ints  # hypotheses per query
+    n_refs: Ints
+
+    def refs_per_hyp(self) -> Ints:
+        """(hypotheses,) number of references of each."""
+        return np.repeat(self.n_refs, self.n_hyps)
+
+    def first_pairs(self) -> Ints:
+        """(hypotheses,) the first pair of each."""
+        return _starts(self.refs_per_hyp())
+
+    def pair_sides(self) -> tuple[Ints, Ints]:
+        """(pairs,) places of the hypothesis and of the reference of each pair in `hyps` and `refs`."""
+        counts = self.refs_per_hyp()
+        hyp = np.repeat(np.arange(len(self.hyps)), counts)
+        inside = np.arange(len(hyp)) - np.repeat(_starts(counts), counts)
+        return hyp, np.repeat(_starts(self.n_refs), self.n_hyps)[hyp] + inside
 
 
 class Elements(NamedTuple):
@@ -63,38 +87,43 @@ def pair_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) ->
 
     A query is (rows of hypotheses, rows of references) of the `table`; `order` is the longest n-gram.
     """
-    for chunk in _chunks(table, queries):
-        hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
-        # Pairs are ordered by query, then hypothesis: pair (i, j) is at first[i] + inside[j].
-        sizes = hyps.counts * refs.counts
-        hyp_query, hyp_inside = _places(hyps.counts)
-        first = _starts(sizes)[hyp_query] + hyp_inside * refs.counts[hyp_query]
-        inside = _places(refs.counts)[1]
-        counts = np.zeros((order, int(sizes.sum())))
-        for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
-            if not len(ref.text):
-                break  # without a common n-gram there is no longer one either
-            left = _incidence(hyp.text, hyp.column, (len(first), width))
-            right = _incidence(ref.column, ref.text, (width, len(inside)))
-            product = left @ right
-            rows = np.repeat(np.arange(len(first)), np.diff(product.indptr))
-            counts[n, first[rows] + inside[product.indices]] = product.data
-        for q, block in enumerate(np.split(counts, np.cumsum(sizes)[:-1], axis=1)):
-            yield block.reshape(order, int(hyps.counts[q]), int(refs.counts[q]))
+    for chunk in chunk_queries(table, queries):
+        sizes = chunk.n_hyps * chunk.n_refs
+        blocks = np.split(count_pairs(table, chunk, order), np.cumsum(sizes)[:-1], axis=1)
+        for block, n_hyps, n_refs in zip(blocks, chunk.n_hyps, chunk.n_refs, strict=True):
+            yield block.reshape(order, int(n_hyps), int(n_refs))
 
 
-def union_matches(table: TokenTable, queries: Sequence[TextQuery], order: int) -> Iterator[Floats]:
-    """Yield for each of the `queries` of a `table` an array (order, hypotheses): matches clipped against the maximum
-    over all references; `order` is the longest n-gram."""
-    for chunk in _chunks(table, queries):
-        hyps, refs = _side(table, [q[0] for q in chunk]), _side(table, [q[1] for q in chunk])
-        n_texts = int(hyps.counts.sum())
-        counts = np.zeros((order, n_texts))
-        for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
-            present = np.zeros(width, dtype=np.bool_)
-            present[ref.column] = True
-            counts[n] = np.bincount(hyp.text[present[hyp.column]], minlength=n_texts)
-        yield from np.split(counts, np.cumsum(hyps.counts)[:-1], axis=1)
+def count_pairs(table: TokenTable, chunk: QueryChunk, order: int) -> Floats:
+    """(order, pairs) clipped n-gram matches of all pairs of a `chunk` of queries over a `table`, up to n-grams of
+    `order`."""
+    if (chunk.n_refs == 1).all():
+        return count_unions(table, chunk, order)  # the same, without a matrix product
+    hyps, refs = _side(table, chunk.hyps, chunk.n_hyps), _side(table, chunk.refs, chunk.n_refs)
+    # Pairs are ordered by query, then hypothesis: pair (i, j) is at first[i] + inside[j].
+    first, inside = chunk.first_pairs(), _places(chunk.n_refs)[1]
+    counts = np.zeros((order, int((chunk.n_hyps * chunk.n_refs).sum())))
+    for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
+        if not len(ref.text):
+            break  # without a common n-gram there is no longer one either
+        left = _incidence(hyp.text, hyp.column, (len(first), width))
+        right = _incidence(ref.column, ref.text, (width, len(inside)))
+        product = left @ right
+        rows = np.repeat(np.arange(len(first)), np.diff(product.indptr))
+        counts[n, first[rows] + inside[product.indices]] = product.data
+    return counts
+
+
+def count_unions(table: TokenTable, chunk: QueryChunk, order: int) -> Floats:
+    """(order, hypotheses) matches clipped against the maximum over all references of the query, for a `chunk` of
+    queries over a `table`; `order` is the longest n-gram."""
+    hyps, refs = _side(table, chunk.hyps, chunk.n_hyps), _side(table, chunk.refs, chunk.n_refs)
+    counts = np.zeros((order, len(chunk.hyps)))
+    for n, (hyp, ref, width) in enumerate(_orders(hyps, refs, order, table.size)):
+        present = np.zeros(width, dtype=np.bool_)
+        present[ref.column] = True
+        counts[n] = np.bincount(hyp.text[present[hyp.column]], minlength=len(chunk.hyps))
+    return counts
 
 
 def totals(lengths: Ints, order: int) -> Floats:
@@ -102,28 +131,39 @@ def totals(lengths: Ints, order: int) -> Floats:
     return np.maximum(lengths[None, :] - np.arange(order)[:, None], 0).astype(np.float64)
 
 
-def _chunks(table: TokenTable, queries: Sequence[TextQuery]) -> Iterator[list[TextQuery]]:
-    chunk: list[TextQuery] = []
-    size = 0
-    for query in queries:
-        tokens = int(table.lengths[list(query[0])].sum() + table.lengths[list(query[1])].sum())
-        if chunk and size + tokens > CHUNK_TOKENS:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append(query)
-        size += tokens
-    if chunk:
-        yield chunk
+def chunk_queries(table: TokenTable, queries: Sequence[TextQuery]) -> Iterator[QueryChunk]:
+    """Yield the `queries` over a `table` in chunks of limited memory."""
+    if not queries:
+        return
+    hyps, n_hyps = _flatten(query[0] for query in queries)
+    refs, n_refs = _flatten(query[1] for query in queries)
+    hyp_ends, ref_ends = np.cumsum(n_hyps), np.cumsum(n_refs)
+    # Tokens up to the end of each query.
+    tokens = _sums_to(table.lengths[hyps], hyp_ends) + _sums_to(table.lengths[refs], ref_ends)
+    start = done = 0
+    while start < len(queries):
+        end = max(int(np.searchsorted(tokens, done + CHUNK_TOKENS, side="right")), start + 1)
+        hyp, ref = (slice(ends[start - 1] if start else 0, ends[end - 1]) for ends in (hyp_ends, ref_ends))
+        yield QueryChunk(hyps[hyp], refs[ref], n_hyps[start:end], n_refs[start:end])
+        start, done = end, int(tokens[end - 1])
 
 
-def _side(table: TokenTable, rows_per_query: Sequence[Sequence[int]]) -> Side:
-    counts = np.array([len(rows) for rows in rows_per_query], dtype=np.int64)
-    rows = np.concatenate([np.asarray(rows, dtype=np.int64) for rows in rows_per_query])
+def _flatten(sides: Iterable[Sequence[int]]) -> tuple[Ints, Ints]:
+    lists = list(sides)
+    counts = np.fromiter(map(len, lists), np.int64, len(lists))
+    return np.fromiter(chain.from_iterable(lists), np.int64, int(counts.sum())), counts
+
+
+def _sums_to(values: Ints, ends: Ints) -> Ints:
+    return np.concatenate([[0], np.cumsum(values)])[ends]
+
+
+def _side(table: TokenTable, rows: Ints, counts: Ints) -> Side:
     lengths = table.lengths[rows]
     text = np.repeat(np.arange(len(rows)), lengths)
-    inside = np.arange(len(text)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    inside = np.arange(len(text)) - np.repeat(_starts(lengths), lengths)
     query = np.repeat(np.arange(len(counts)), counts)[text]
-    return Side(table.ids[table.starts[rows][text] + inside], query, text, lengths[text] - inside, counts)
+    return Side(table.ids[table.starts[rows][text] + inside], query, text, lengths[text] - inside)
 
 
 def _orders(hyps: Side, refs: Side, order: int, size: int) -> Iterator[tuple[Elements, Elements, int]]:

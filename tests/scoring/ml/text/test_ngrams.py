@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.ml.text import ngrams
-from scoring.ml.text.ngrams import index_queries, pair_matches, totals, union_matches
+from scoring.ml.text.ngrams import chunk_queries, count_unions, index_queries, pair_matches, totals
 from scoring.ml.text.tokens import sequence_table
 
 sentences = st.lists(st.lists(st.sampled_from("abc"), max_size=7).map(tuple), min_size=1, max_size=4)
@@ -44,7 +44,9 @@ def test_pair_matches_equal_counters(query_list, order):
 @settings(max_examples=60)
 def test_union_matches_clip_against_the_largest_count(query_list, order):
     table, rows = number(query_list)
-    for (hyps, refs), found in zip(query_list, union_matches(table, rows, order), strict=True):
+    (chunk,) = chunk_queries(table, rows)
+    counts = np.split(count_unions(table, chunk, order), np.cumsum(chunk.n_hyps)[:-1], axis=1)
+    for (hyps, refs), found in zip(query_list, counts, strict=True):
         for n in range(order):
             most: Counter[tuple[str, ...]] = Counter()
             for ref in refs:
