@@ -8,7 +8,8 @@ from evalapp.common.models import Run
 
 def send_file(run: Run, name: str) -> FileResponse:
     """The file as an attachment."""
-    response = FileResponse(get_exported_file(run=run, name=name).open("rb"), as_attachment=True, filename=name)
+    path = get_exported_file(run=run, name=name)
+    response = FileResponse(path.open("rb"), as_attachment=True, filename=path.name)
     response.headers["Content-Type"] = "application/octet-stream"
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response

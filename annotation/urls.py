@@ -81,7 +81,7 @@ project_patterns = [
     path("items/<int:pk>/", items.item_show, name="item-show"),
     path("exports/", exports.export_list, name="export-list"),
     path("exports/<int:pk>/delete/", exports.export_delete, name="export-delete"),
-    path("exports/<int:pk>/<str:name>", exports.export_file, name="export-file"),
+    path("exports/<int:pk>/<path:name>", exports.export_file, name="export-file"),
     *_make_shared_patterns(campaign_pages.JUDGING),
     *_make_shared_patterns(campaign_pages.WRITING),
 ]

@@ -51,7 +51,7 @@ urlpatterns: list = [
     path("projects/<slug:slug>/dialogues/", rows.DialogueList.as_view(), name="api-dialogues"),
     path("projects/<slug:slug>/exports/", exports.ExportList.as_view(), name="api-exports"),
     path("exports/<int:pk>/", exports.ExportShow.as_view(), name="api-export"),
-    path("exports/<int:pk>/files/<str:name>", exports.ExportFile.as_view(), name="api-export-file"),
+    path("exports/<int:pk>/files/<path:name>", exports.ExportFile.as_view(), name="api-export-file"),
     *(
         path(f"{folder}/<int:pk>/{move}/", views.move.as_view(move=move), name=f"api-{name}-{move}")
         for folder, name, views in (("campaigns", "campaign", campaigns.VIEWS), ("writing", "writing", writing.VIEWS))

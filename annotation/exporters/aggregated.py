@@ -3,7 +3,7 @@ rater are exported."""
 
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -46,6 +46,13 @@ class Aggregator:
         for table in self.waiting:
             if self.waiting[table]:
                 yield from self.give(table)
+
+
+def aggregate(table: str, rows: Iterable[Row]) -> list[Row]:
+    """The aggregated rows of `rows` of a table, `ratings` or `comparisons`, in canonical order."""
+    aggregator = Aggregator()
+    made = [one for row in rows for one in aggregator.take(table, row)]
+    return [row for _, row in (*made, *aggregator.rest())]
 
 
 def _first_judgements(rows: list[Row]) -> list[Row]:

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import Count, Exists, Max, OuterRef, QuerySet
 
 from annotation.models import (
     Aspect,
@@ -26,6 +27,7 @@ from annotation.selectors.stored import as_text, decode, make_meta, read_stated_
 from evalapp.accounts.models import Project
 
 from . import writing
+from .layouts import Plan
 from .people import as_stored
 
 BATCH = 500
@@ -77,6 +79,31 @@ def make_dataset_document(project: Project) -> Row:
         "licence": project.licence, "source": project.source, "notes": project.notes,
         **canonical(project.meta.get("dataset", {})),
     }  # fmt: skip
+
+
+def make_plan(project: Project) -> Plan:
+    """What a layout for another program must know before the first row."""
+    systems = name_systems(project)
+    sides = list(Output.objects.filter(project=project).order_by().values_list("system_id", "step").distinct())
+    place = {pk: number for number, pk in enumerate(systems)}
+    sides.sort(key=lambda side: (place[side[0]], -1 if side[1] is None else side[1]))
+    references = Reference.objects.filter(set__project=project, set__name=ORIGINAL)
+    most = references.order_by().values("item_id").annotate(n=Count("*")).aggregate(Max("n"))["n__max"]
+
+    aspects = Aspect.objects.filter(project=project)
+
+    def list_aspects(judged: QuerySet[Any]) -> frozenset[str]:
+        return frozenset(aspects.filter(Exists(judged.filter(aspect=OuterRef("pk")))).values_list("name", flat=True))
+
+    return Plan(
+        head=make_dataset_document(project),
+        sides=tuple((systems[system], step) for system, step in sides),
+        compared=list_aspects(Comparison.objects.filter(project=project)),
+        rated=list_aspects(Rating.objects.filter(project=project, output__isnull=False)),
+        n_references=most or 0,
+        n_items=Item.objects.filter(project=project).count(),
+        has_turns=Item.objects.filter(project=project).exclude(context=[]).exists(),
+    )
 
 
 def rows(project: Project, raters: Callable[[str], str] = as_stored) -> Iterator[tuple[str, Row]]:

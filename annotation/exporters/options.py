@@ -6,8 +6,11 @@ from typing import Any
 from evalapp.common.params import param
 
 from .formats import FORMATS
+from .layouts import LAYOUTS
 from .people import NAMINGS
 
+#: Formats of the tables of a project, then layouts, which use only the option `raters`.
+ALL_FORMATS = (*FORMATS, *LAYOUTS)
 LEVELS = ("per-rater", "aggregated", "both")
 
 
@@ -15,7 +18,7 @@ LEVELS = ("per-rater", "aggregated", "both")
 class ExportOptions:
     """Options of an export."""
 
-    format: str = param("jsonl", help="Format of the tables.", choices=FORMATS)
+    format: str = param("jsonl", help="Format of the tables, or layout for another program.", choices=ALL_FORMATS)
     level: str = param("per-rater", help="Judgements by rater, aggregated by output and pair, or both.", choices=LEVELS)
     scores: bool = param(True, help="Scores and leaderboards.")
     raters: str = param("kept", help="Rater ids: kept unless identifying, pseudonyms, or as uploaded.", choices=NAMINGS)

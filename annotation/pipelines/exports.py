@@ -13,6 +13,8 @@ from annotation.exporters.card import write_card
 from annotation.exporters.datasheet import write_datasheet
 from annotation.exporters.facts import Facts
 from annotation.exporters.formats import Writer, writer
+from annotation.exporters.layouts import LAYOUTS, get_layout, group_by_item
+from annotation.exporters.layouts.readme import write_readme
 from annotation.exporters.options import ExportOptions
 from annotation.exporters.people import naming
 from annotation.parsers import encode_document
@@ -78,6 +80,8 @@ def write_export(
     prepare: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[dict[str, Any]]:
     """Write everything that the options ask for. Returns name, rows and bytes of each file, dataset.json first."""
+    if options.format in LAYOUTS:
+        return _write_layout(project, folder, options, tick)
     if options.scores:
         hooks.prepare_export(project=project, tick=prepare)
     facts = Facts()
@@ -96,6 +100,29 @@ def write_export(
     documents["README.md"] = write_card(head, facts, options, [file["name"] for file in files])
     written = [_write_document(folder, name, text) for name, text in documents.items()]
     return [written[0], *files, *written[1:]]
+
+
+def _write_layout(project: Project, folder: Path, options: ExportOptions, tick: Tick) -> list[dict[str, Any]]:
+    """Write the files of another program, and README.md with what they hold. Returns them, README.md last."""
+    kind = get_layout(options.format)
+    with canonical.one_moment():
+        project = Project.objects.get(pk=project.pk)
+        plan = canonical.make_plan(project)
+        parts: list[Iterable[tuple[str, dict[str, Any]]]] = [canonical.rows(project, naming(project, options.raters))]
+        if kind.has_scores:
+            parts.append(hooks.read_exported_rows(project=project))
+        layout = kind(folder, plan)
+        try:
+            for done, _ in enumerate(group_by_item(_chained(*parts), layout), 1):
+                if done % 1000 == 0:
+                    tick(done)
+            layout.close()
+        except BaseException:
+            layout.abort()
+            raise
+    files = {**layout.files, "README.md": 0}
+    (folder / "README.md").write_text(write_readme(plan, layout), encoding="utf-8", newline="\n")
+    return [{"name": name, "rows": rows, "bytes": (folder / name).stat().st_size} for name, rows in files.items()]
 
 
 def _rows(

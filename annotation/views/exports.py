@@ -27,6 +27,12 @@ _FORMATS = {
     "safe-csv": _("CSV for spreadsheets: cells are protected from being read as formulas; can be imported"),
     "parquet": _("Parquet: typed columns for pandas, Polars, DuckDB and datasets; can be imported"),
 }
+_LAYOUTS = {
+    "xlsx": _("Excel workbook: a row per item with columns for each system, and a sheet for each table"),
+    "wide-csv": _("Wide CSV: a row per item with columns for each system and its mean ratings"),
+    "preferences": _("Preference pairs: prompt, chosen and rejected, for DPO and reward models"),
+    "mt-metrics-eval": _("mt-metrics-eval: folders of system outputs, human scores and metric scores"),
+}
 _LEVELS = {
     "per-rater": _("One row per judgement"),
     "aggregated": _("Aggregated over raters, by output and by pair; leaderboards cannot be recomputed from it"),
@@ -46,7 +52,11 @@ def _radio(label: str, choices: dict[str, str]) -> forms.ChoiceField:
 class ExportForm(forms.Form):
     """The options in `annotation.exporters.options`."""
 
-    format = _radio(_("Format"), _FORMATS)
+    format = forms.ChoiceField(
+        label=_("Format"),
+        choices=[(_("The whole project"), list(_FORMATS.items())), (_("For other programs"), list(_LAYOUTS.items()))],
+        widget=forms.RadioSelect,
+    )
     level = _radio(_("Judgements"), _LEVELS)
     scores = forms.BooleanField(
         label=_("Include scores and leaderboards that can be recomputed"), required=False, initial=True

@@ -19,6 +19,9 @@ from evalapp.client.uploads import is_table
 if TYPE_CHECKING:
     import pandas
 
+#: Folders within folders in an export.
+MAX_DEPTH = 3
+
 
 @dataclass
 class Export(Resource):
@@ -67,13 +70,14 @@ class Export(Resource):
 
     def _download_file(self, entry: Mapping[str, Any], target: Path, progress: OnProgress | None) -> Path:
         with expecting("a file of an export"):
-            name, size = check_file_name(str(entry["name"])), entry.get("bytes")
+            name, size = check_file_name(str(entry["name"]), depth=MAX_DEPTH), entry.get("bytes")
 
         def meter(done: int, total: int | None) -> None:
             if progress is not None:
                 progress(Progress(f"downloading {name}", done, total, "bytes"))
 
-        path = f"exports/{self.id}/files/{quote_segment(name)}"
+        path = f"exports/{self.id}/files/{'/'.join(map(quote_segment, name.split('/')))}"
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
         self._session.download(path, target / name, size=size if isinstance(size, int) else None, meter=meter)
         return target / name
 

@@ -4,8 +4,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from annotation.exporters.formats import FORMATS
-from annotation.exporters.options import LEVELS, ExportOptions
+from annotation.exporters.options import ALL_FORMATS, LEVELS, ExportOptions
 from annotation.exporters.people import NAMINGS
 from annotation.pipelines.exports import write_export
 from evalapp.common import commands
@@ -20,7 +19,9 @@ class Command(commands.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="Short name of the project")
         parser.add_argument("folder", type=Path, help="Folder to write; it must be empty or not exist")
-        parser.add_argument("--format", choices=FORMATS, default="jsonl")
+        parser.add_argument(
+            "--format", choices=ALL_FORMATS, default="jsonl", help="of tables, or for another program"
+        )
         parser.add_argument(
             "--level", choices=LEVELS, default="per-rater", help="judgements by rater, aggregated by output, or both"
         )

@@ -100,7 +100,7 @@ def test_job_leaves_files_and_an_archive(rich, cast, client):
 
 def test_unknown_formats_are_refused(cast):
     with pytest.raises(BadInput):
-        request_export(project=cast.project, user=cast.owner, format="xlsx")
+        request_export(project=cast.project, user=cast.owner, format="docx")
 
 
 def test_dump_describes_the_project(rich, tmp_path):

@@ -48,5 +48,5 @@ def test_request_and_download(client, cast):
 
 def test_unknown_format_is_refused(client, cast):
     client.force_login(cast.owner)
-    assert client.post(reverse("annotation:export-list", args=["alpha"]), {"format": "xlsx"}).status_code == 400
+    assert client.post(reverse("annotation:export-list", args=["alpha"]), {"format": "docx"}).status_code == 400
     assert not Run.objects.exists()

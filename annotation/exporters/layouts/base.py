@@ -1,0 +1,151 @@
+"""Layouts for other programs: what they are told about a project, and its rows item by item."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, ClassVar
+
+from annotation.exporters.aggregated import aggregate
+
+Row = dict[str, Any]
+#: A system, or one of its checkpoints.
+Side = tuple[str, int | None]
+#: Characters that are not safe in the name of a file on every system.
+_UNSAFE = re.compile(r"[^\w.@+-]+")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a layout must know before the first row. `compared` are the aspects with comparisons, `n_references` the
+    most references of an item, `has_turns` whether any item has a context, `rated` whether outputs have ratings."""
+
+    head: Mapping[str, Any]
+    sides: tuple[Side, ...] = ()
+    compared: frozenset[str] = frozenset()
+    rated: frozenset[str] = frozenset()
+    n_references: int = 0
+    n_items: int = 0
+    has_turns: bool = False
+
+    @property
+    def aspects(self) -> list[Row]:
+        return list(self.head["aspects"])
+
+
+@dataclass
+class ItemRows:
+    """An item with all rows that belong to it."""
+
+    item: Row
+    outputs: list[Row] = field(default_factory=list)
+    ratings: list[Row] = field(default_factory=list)
+    comparisons: list[Row] = field(default_factory=list)
+
+    def texts(self) -> dict[Side, str]:
+        return {(row["system"], row["step"]): row["text"] for row in self.outputs}
+
+    def means(self) -> dict[tuple[Side, str], Row]:
+        """The aggregated ratings by output and aspect."""
+        rows = aggregate("ratings", self.ratings)
+        return {((row["system"], row.get("step")), row["aspect"]): row for row in rows}
+
+
+class Layout:
+    """Writes files for another program into `folder`. `notes` say what could not be written as it is stored."""
+
+    title: ClassVar[str] = ""
+    #: Whether the layout has scores of evaluators.
+    has_scores: ClassVar[bool] = False
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        self.folder, self.plan = folder, plan
+        #: Rows by file name, in the order of writing.
+        self.files: dict[str, int] = {}
+        self.notes: list[str] = []
+
+    def take_row(self, table: str, row: Row) -> None:
+        """Take any row, before `take_item` gets those of an item together."""
+
+    def take_item(self, rows: ItemRows) -> None:
+        """Take an item with its outputs and judgements; items come in natural order."""
+
+    def close(self) -> None:
+        """Finish the files."""
+
+    def abort(self) -> None:
+        """Release files after an error."""
+
+    def open(self, name: str) -> IO[str]:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.files.setdefault(name, 0)
+        return path.open("w", encoding="utf-8", newline="", buffering=1 << 17)
+
+    def write_text(self, name: str, text: str, rows: int = 0) -> None:
+        with self.open(name) as file:
+            file.write(text)
+        self.files[name] = rows
+
+
+def group_by_item(rows: Iterable[tuple[str, Row]], layout: Layout) -> Iterator[None]:
+    """Pass rows in canonical order to `layout`; yield after each row."""
+    batch: dict[str, ItemRows] = {}
+    is_filled = False
+
+    def flush() -> None:
+        for one in batch.values():
+            layout.take_item(one)
+        batch.clear()
+
+    for table, row in rows:
+        layout.take_row(table, row)
+        if table == "items":
+            if is_filled:
+                flush()
+                is_filled = False
+            batch[row["id"]] = ItemRows(row)
+        elif table in ("outputs", "ratings", "comparisons") and "item" in row:
+            is_filled = True
+            getattr(batch[row["item"]], table).append(row)
+        elif batch and table != "systems":
+            flush()
+        yield
+    flush()
+
+
+def name_side(side: Side) -> str:
+    """The name of a system, for a checkpoint with its step: `model@1000`."""
+    system, step = side
+    return system if step is None else f"{system}@{step}"
+
+
+def make_safe_names(names: Iterable[str]) -> dict[str, str]:
+    """Names that can be part of a file name and have no blanks, by the original ones; all are different."""
+    result: dict[str, str] = {}
+    taken: set[str] = set()
+    for name in names:
+        safe = base = _UNSAFE.sub("_", name).strip(".")[:100] or "_"
+        number = 1
+        while safe.casefold() in taken:
+            number += 1
+            safe = f"{base}_{number}"
+        taken.add(safe.casefold())
+        result[name] = safe
+    return result
+
+
+def make_messages(item: Row) -> list[Row]:
+    """The context as chat messages: the last turn is by the user, and turns alternate. A source without context is a
+    message by the user, with context one by the system."""
+    turns = list(item["context"] or [])
+    roles = ["user" if (len(turns) - place) % 2 else "assistant" for place in range(len(turns))]
+    messages = [{"role": role, "content": turn} for role, turn in zip(roles, turns, strict=True)]
+    if item["source"] is not None:
+        messages.insert(0, {"role": "system" if messages else "user", "content": item["source"]})
+    return messages
+
+
+def make_prompt(item: Row) -> str:
+    """Source and context as a text, one turn per line."""
+    return "\n".join([*([] if item["source"] is None else [item["source"]]), *(item["context"] or [])])

@@ -1,0 +1,124 @@
+"""Preference pairs for DPO and reward training: the better and the worse text for the same input."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from annotation.exporters.aggregated import aggregate
+from annotation.parsers import canonical, encode_row
+
+from .base import ItemRows, Layout, Plan, Row, Side, make_messages, make_prompt, make_safe_names, name_side
+
+#: A pair of texts by their names, with the votes for the first, the second, and neither.
+Votes = tuple[str, str, Counter[str]]
+LEFT_OUT = {
+    "tie": "ties", "both_bad": "both texts bad", "cannot_decide": "no verdict but “cannot decide”",
+    "same": "both texts equal",
+}  # fmt: skip
+
+
+class Preferences(Layout):
+    """`preferences.ASPECT.jsonl`: `prompt`, `chosen` and `rejected` as `trl` and similar libraries read them. With
+    contexts they are lists of chat messages, otherwise texts."""
+
+    title = "Preference pairs: prompt, chosen and rejected"
+
+    def __init__(self, folder: Any, plan: Plan) -> None:
+        super().__init__(folder, plan)
+        judged = [aspect["name"] for aspect in plan.aspects if aspect["name"] in plan.compared | plan.rated]
+        safe = make_safe_names(judged)
+        self.names = {aspect: f"preferences.{safe[aspect]}.jsonl" for aspect in judged}
+        self.opened = {aspect: self.open(name) for aspect, name in self.names.items()}
+        #: Pairs and reasons why pairs were left out, by aspect.
+        self.counts: dict[str, Counter[str]] = {aspect: Counter() for aspect in judged}
+
+    def take_item(self, rows: ItemRows) -> None:
+        texts = {name_side(side): text for side, text in rows.texts().items()}
+        for number, text in enumerate(rows.item["references"]):
+            texts[_name_reference(number)] = text
+        for aspect, a, b, votes in self._compare(rows):
+            self._write(rows.item, aspect, (a, b), votes, texts)
+        for aspect, a, b, difference in self._subtract(rows):
+            self._write_pair(rows.item, aspect, (a, b) if difference > 0 else (b, a), texts, margin=abs(difference))
+
+    def _compare(self, rows: ItemRows) -> Iterator[tuple[str, str, str, Counter[str]]]:
+        """The compared pairs with their votes, each pair once."""
+        found: dict[tuple[str, str, str], Counter[str]] = {}
+        for row in aggregate("comparisons", rows.comparisons):
+            a, other = name_side((row["system_a"], row.get("step_a"))), row["system_b"]
+            b = name_side((other, row.get("step_b"))) if isinstance(other, str) else _name_reference(other["reference"])
+            votes = Counter({name: row[name] for name in ("a", "b", "tie", "both_bad", "cannot_decide")})
+            if (row["aspect"], b, a) in found:
+                a, b = b, a
+                votes["a"], votes["b"] = votes["b"], votes["a"]
+            found.setdefault((row["aspect"], a, b), Counter()).update(votes)
+        for (aspect, a, b), votes in found.items():
+            yield aspect, a, b, votes
+
+    def _subtract(self, rows: ItemRows) -> Iterator[tuple[str, str, str, float]]:
+        """The pairs of rated outputs and the difference of their mean ratings, for aspects without comparisons."""
+        by_aspect: dict[str, list[tuple[Side, float]]] = {}
+        for (side, aspect), row in rows.means().items():
+            if aspect not in self.plan.compared:
+                by_aspect.setdefault(aspect, []).append((side, row["mean"]))
+        for aspect, means in by_aspect.items():
+            for (a, first), (b, second) in combinations(means, 2):
+                if first == second:
+                    self.counts[aspect]["tie"] += 1
+                else:
+                    yield aspect, name_side(a), name_side(b), first - second
+
+    def _write(self, item: Row, aspect: str, pair: tuple[str, str], votes: Counter[str], texts: dict[str, str]) -> None:
+        """Write a compared pair if one verdict is the most frequent and prefers a text."""
+        verdicts = ("a", "b", "tie", "both_bad")
+        most = max(votes[name] for name in verdicts)
+        winners = [name for name in verdicts if votes[name] == most]
+        if not most:
+            self.counts[aspect]["cannot_decide"] += 1
+        elif winners not in (["a"], ["b"]):
+            self.counts[aspect]["both_bad" if winners == ["both_bad"] else "tie"] += 1
+        else:
+            is_first = winners == ["a"]
+            counted = {
+                "chosen": most, "rejected": votes["b" if is_first else "a"], "tie": votes["tie"],
+                "both_bad": votes["both_bad"],
+            }  # fmt: skip
+            self._write_pair(item, aspect, pair if is_first else (pair[1], pair[0]), texts, votes=counted)
+
+    def _write_pair(self, item: Row, aspect: str, pair: tuple[str, str], texts: dict[str, str], **how: Any) -> None:
+        better, worse = pair
+        if texts[better] == texts[worse]:
+            self.counts[aspect]["same"] += 1
+            return
+        chosen, rejected = texts[better], texts[worse]
+        row: Row = {"prompt": make_prompt(item), "chosen": chosen, "rejected": rejected}
+        if self.plan.has_turns:
+            answers = ([{"role": "assistant", "content": text}] for text in (chosen, rejected))
+            row = dict(zip(("prompt", "chosen", "rejected"), (make_messages(item), *answers), strict=True))
+        row |= {"item": item["id"], "aspect": aspect, "chosen_system": better, "rejected_system": worse}
+        self.opened[aspect].write(encode_row({**row, **canonical(how)}) + "\n")
+        self.counts[aspect]["pairs"] += 1
+        self.files[self.names[aspect]] += 1
+
+    def close(self) -> None:
+        self.abort()
+        for aspect, name in self.names.items():
+            counts = self.counts[aspect]
+            how = (
+                "compared pairs whose most frequent verdict prefers one text; `votes` counts the raters"
+                if aspect in self.plan.compared
+                else "pairs of outputs of an item with different mean ratings; `margin` is the difference"
+            )
+            parts = ", ".join(f"{counts[why]:,} {words}" for why, words in LEFT_OUT.items() if counts[why])
+            self.notes.append(f"`{name}`: {counts['pairs']:,} {how}. Left out: {parts or 'none'}.")
+        if not self.names:
+            self.notes.append("There are no judgements of outputs, hence no pairs.")
+
+    def abort(self) -> None:
+        for file in self.opened.values():
+            file.close()
+
+
+def _name_reference(number: int) -> str:
+    return f"reference {number + 1}"
