@@ -40,7 +40,7 @@ class Aggregator:
         self.waiting[table].clear()
         for aspect, of_aspect in groupby(rows, key=lambda row: row["aspect"]):
             made = _ratings if table == "ratings" else _comparisons
-            yield f"aggregated_{table}", made(aspect, _first_judgements(list(of_aspect)))
+            yield f"aggregated_{table}", made(aspect, select_first_judgements(list(of_aspect)))
 
     def rest(self) -> Iterator[tuple[str, Row]]:
         for table in self.waiting:
@@ -55,7 +55,7 @@ def aggregate(table: str, rows: Iterable[Row]) -> list[Row]:
     return [row for _, row in (*made, *aggregator.rest())]
 
 
-def _first_judgements(rows: list[Row]) -> list[Row]:
+def select_first_judgements(rows: list[Row]) -> list[Row]:
     """The first judgement of raters who judged more than once (`r7`, then `r7#2`), as in all tables."""
     from evalapp.stats.agreement.judged import resolve_raters
 

@@ -31,6 +31,8 @@ _LAYOUTS = {
     "xlsx": _("Excel workbook: a row per item with columns for each system, and a sheet for each table"),
     "wide-csv": _("Wide CSV: a row per item with columns for each system and its mean ratings"),
     "preferences": _("Preference pairs: prompt, chosen and rejected, for DPO and reward models"),
+    "label-studio": _("Label Studio: tasks with annotations and labelling configurations"),
+    "argilla": _("Argilla: records with suggestions and the settings of their datasets"),
     "mt-metrics-eval": _("mt-metrics-eval: folders of system outputs, human scores and metric scores"),
 }
 _LEVELS = {

@@ -11,6 +11,8 @@ _LAYOUTS = {
     "wide-csv": "wide:WideCsv",
     "preferences": "preferences:Preferences",
     "mt-metrics-eval": "mt_metrics_eval:MtMetricsEval",
+    "label-studio": "label_studio:LabelStudio",
+    "argilla": "argilla:Argilla",
 }
 LAYOUTS = tuple(_LAYOUTS)
 

@@ -11,6 +11,7 @@ from annotation.exporters.aggregated import aggregate
 Row = dict[str, Any]
 #: A system, or one of its checkpoints.
 Side = tuple[str, int | None]
+_TURNED = {"a": "b", "b": "a"}
 #: Characters that are not safe in the name of a file on every system.
 _UNSAFE = re.compile(r"[^\w.@+-]+")
 
@@ -44,6 +45,22 @@ class ItemRows:
 
     def texts(self) -> dict[Side, str]:
         return {(row["system"], row["step"]): row["text"] for row in self.outputs}
+
+    def name_texts(self) -> dict[str, str]:
+        """The texts by name of their system, `model@1000` or `reference 1`."""
+        texts = {name_side(side): text for side, text in self.texts().items()}
+        return texts | {name_reference(number): text for number, text in enumerate(self.item["references"])}
+
+    def pair_up(self) -> dict[tuple[str, str], list[tuple[str, str, str]]]:
+        """(rater, aspect, verdict) by the names of the compared texts, each pair once."""
+        pairs: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+        for row in self.comparisons:
+            a, other = name_side((row["system_a"], row.get("step_a"))), row["system_b"]
+            b = name_side((other, row.get("step_b"))) if isinstance(other, str) else name_reference(other["reference"])
+            is_turned = (b, a) in pairs
+            verdict = _TURNED.get(row["verdict"], row["verdict"]) if is_turned else row["verdict"]
+            pairs.setdefault((b, a) if is_turned else (a, b), []).append((row["rater"], row["aspect"], verdict))
+        return pairs
 
     def means(self) -> dict[tuple[Side, str], Row]:
         """The aggregated ratings by output and aspect."""
@@ -118,6 +135,11 @@ def name_side(side: Side) -> str:
     """The name of a system, for a checkpoint with its step: `model@1000`."""
     system, step = side
     return system if step is None else f"{system}@{step}"
+
+
+def name_reference(number: int) -> str:
+    """The name of the reference at a position."""
+    return f"reference {number + 1}"
 
 
 def make_safe_names(names: Iterable[str]) -> dict[str, str]:

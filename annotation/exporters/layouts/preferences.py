@@ -1,17 +1,15 @@
 """Preference pairs for DPO and reward training: the better and the worse text for the same input."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from annotation.exporters.aggregated import aggregate
+from annotation.exporters.aggregated import select_first_judgements
 from annotation.parsers import canonical, encode_row
 
 from .base import ItemRows, Layout, Plan, Row, Side, make_messages, make_prompt, make_safe_names, name_side
 
-#: A pair of texts by their names, with the votes for the first, the second, and neither.
-Votes = tuple[str, str, Counter[str]]
 LEFT_OUT = {
     "tie": "ties", "both_bad": "both texts bad", "cannot_decide": "no verdict but “cannot decide”",
     "same": "both texts equal",
@@ -34,27 +32,12 @@ class Preferences(Layout):
         self.counts: dict[str, Counter[str]] = {aspect: Counter() for aspect in judged}
 
     def take_item(self, rows: ItemRows) -> None:
-        texts = {name_side(side): text for side, text in rows.texts().items()}
-        for number, text in enumerate(rows.item["references"]):
-            texts[_name_reference(number)] = text
-        for aspect, a, b, votes in self._compare(rows):
-            self._write(rows.item, aspect, (a, b), votes, texts)
+        texts = rows.name_texts()
+        for (a, b), verdicts in rows.pair_up().items():
+            for aspect, votes in _count_votes(verdicts).items():
+                self._write(rows.item, aspect, (a, b), votes, texts)
         for aspect, a, b, difference in self._subtract(rows):
             self._write_pair(rows.item, aspect, (a, b) if difference > 0 else (b, a), texts, margin=abs(difference))
-
-    def _compare(self, rows: ItemRows) -> Iterator[tuple[str, str, str, Counter[str]]]:
-        """The compared pairs with their votes, each pair once."""
-        found: dict[tuple[str, str, str], Counter[str]] = {}
-        for row in aggregate("comparisons", rows.comparisons):
-            a, other = name_side((row["system_a"], row.get("step_a"))), row["system_b"]
-            b = name_side((other, row.get("step_b"))) if isinstance(other, str) else _name_reference(other["reference"])
-            votes = Counter({name: row[name] for name in ("a", "b", "tie", "both_bad", "cannot_decide")})
-            if (row["aspect"], b, a) in found:
-                a, b = b, a
-                votes["a"], votes["b"] = votes["b"], votes["a"]
-            found.setdefault((row["aspect"], a, b), Counter()).update(votes)
-        for (aspect, a, b), votes in found.items():
-            yield aspect, a, b, votes
 
     def _subtract(self, rows: ItemRows) -> Iterator[tuple[str, str, str, float]]:
         """The pairs of rated outputs and the difference of their mean ratings, for aspects without comparisons."""
@@ -120,5 +103,12 @@ class Preferences(Layout):
             file.close()
 
 
-def _name_reference(number: int) -> str:
-    return f"reference {number + 1}"
+def _count_votes(verdicts: Iterable[tuple[str, str, str]]) -> dict[str, Counter[str]]:
+    """The verdicts on a pair by aspect; of a rater who judged it again, only the first."""
+    votes: dict[str, Counter[str]] = {}
+    aspects: dict[str, list[Row]] = {}
+    for rater, aspect, verdict in verdicts:
+        aspects.setdefault(aspect, []).append({"rater": rater, "verdict": verdict})
+    for aspect, rows in aspects.items():
+        votes[aspect] = Counter(row["verdict"] for row in select_first_judgements(rows))
+    return votes

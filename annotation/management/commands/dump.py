@@ -19,9 +19,7 @@ class Command(commands.Command):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("slug", help="Short name of the project")
         parser.add_argument("folder", type=Path, help="Folder to write; it must be empty or not exist")
-        parser.add_argument(
-            "--format", choices=ALL_FORMATS, default="jsonl", help="of tables, or for another program"
-        )
+        parser.add_argument("--format", choices=ALL_FORMATS, default="jsonl", help="of tables, or for another program")
         parser.add_argument(
             "--level", choices=LEVELS, default="per-rater", help="judgements by rater, aggregated by output, or both"
         )

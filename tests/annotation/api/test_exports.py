@@ -66,6 +66,8 @@ def test_general_runs_endpoint_starts_exports(cast):
 
 def test_request_schema_matches_the_options(cast):
     """The API, the form and the command take names, defaults and choices from the options of an export."""
+    from django.utils.choices import flatten_choices
+
     from annotation.api.exports import ExportRequestSerializer
     from annotation.exporters.options import ExportOptions
     from annotation.views.exports import ExportForm

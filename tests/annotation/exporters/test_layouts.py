@@ -142,3 +142,47 @@ def test_workbook_has_texts_and_no_formulas(project, tmp_path):
     assert styles[int(cells["D3"].get("s"))].get("quotePrefix") == "1"
     assert [cells[name].find("m:v", SHEETS).text for name in ("I2", "J2")] == ["1.5", "4"]
     assert not [formula for sheet in sheets for formula in sheet.iterfind(".//m:f", SHEETS)]
+
+
+def test_label_studio_tasks_have_their_controls(project, tmp_path):
+    folder = export(project, tmp_path / "out", "label-studio")
+    tasks = json.loads((folder / "rating.json").read_text(encoding="utf-8"))
+    assert [(task["data"]["item"], task["data"]["system"], len(task["annotations"])) for task in tasks] == [
+        ("1", "a b", 2), ("1", "c", 1), ("2", "a b", 1), ("2", "c", 1), ("3", "a b", 1), ("3", "c", 1),
+    ]  # fmt: skip
+    assert tasks[0]["data"]["context"] == [
+        {"role": "assistant", "content": "Hi."}, {"role": "user", "content": "Hello?"},
+    ]  # fmt: skip
+    assert [annotation["result"][0]["value"] for annotation in tasks[0]["annotations"]] == [
+        {"rating": 2}, {"rating": 1},
+    ]  # fmt: skip
+    verdicts = json.loads((folder / "comparison.json").read_text(encoding="utf-8"))[0]
+    assert [annotation["result"][0]["value"]["choices"] for annotation in verdicts["annotations"]] == [
+        ["a"], ["a"], ["tie"],
+    ]  # fmt: skip
+    for name, tasks in (("rating", tasks), ("comparison", [verdicts])):
+        config = ElementTree.parse(folder / f"{name}.xml").getroot()
+        names = {tag.get("name"): tag for tag in config.iter() if tag.get("name")}
+        for task in tasks:
+            assert {tag.get("value")[1:] for tag in names.values() if tag.get("value")} <= set(task["data"])
+            for annotation in task["annotations"]:
+                for result in annotation["result"]:
+                    assert names[result["from_name"]].get("toName") == result["to_name"] in names
+
+
+def test_argilla_records_answer_the_questions_of_the_settings(project, tmp_path):
+    folder = export(project, tmp_path / "out", "argilla")
+    for kind, texts in (("rating", ("text",)), ("comparison", ("text_a", "text_b"))):
+        settings = json.loads((folder / f"{kind}.settings.json").read_text(encoding="utf-8"))
+        questions = {question["name"]: question["settings"]["options"] for question in settings["questions"]}
+        records = json.loads((folder / f"{kind}.records.json").read_text(encoding="utf-8"))
+        assert {*texts} <= {field["name"] for field in settings["fields"] if field["required"]}
+        for record in records:
+            assert {*texts} <= set(record["fields"]) <= {field["name"] for field in settings["fields"]}
+            for name, suggestion in record["suggestions"].items():
+                assert suggestion["value"] in [option["value"] for option in questions[name]]
+    by_id = {record["id"]: record["suggestions"] for record in records}
+    assert by_id["1/a b/c"] == {"better": {"value": "a", "agent": "3 raters", "score": 2 / 3}}
+    rating = json.loads((folder / "rating.records.json").read_text(encoding="utf-8"))
+    assert rating[0]["suggestions"] == {}  # 1 and 2 are equally frequent
+    assert rating[1]["suggestions"]["quality"]["value"] == 4
