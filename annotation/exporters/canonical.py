@@ -95,11 +95,14 @@ def make_plan(project: Project) -> Plan:
     def list_aspects(judged: QuerySet[Any]) -> frozenset[str]:
         return frozenset(aspects.filter(Exists(judged.filter(aspect=OuterRef("pk")))).values_list("name", flat=True))
 
+    rated = Rating.objects.filter(project=project, output__isnull=False)
+    values = rated.order_by().values_list("aspect__name", "value").distinct()
     return Plan(
         head=make_dataset_document(project),
         sides=tuple((systems[system], step) for system, step in sides),
         compared=list_aspects(Comparison.objects.filter(project=project)),
-        rated=list_aspects(Rating.objects.filter(project=project, output__isnull=False)),
+        rated=list_aspects(rated),
+        fractional=frozenset(name for name, value in values.iterator() if value != int(value)),
         n_references=most or 0,
         n_items=Item.objects.filter(project=project).count(),
         has_turns=Item.objects.filter(project=project).exclude(context=[]).exists(),

@@ -148,7 +148,7 @@ def _name_questions(names: Iterable[str]) -> dict[str, str]:
 
 def _question(name: str, title: str, kind: str, **settings: Any) -> Row:
     return {
-        "name": name, "title": title, "description": None, "required": False, "type": kind,
+        "name": name, "title": title, "description": None, "required": True, "type": kind,
         "settings": {"type": kind, **settings},
     }  # fmt: skip
 

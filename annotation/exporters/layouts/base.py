@@ -28,6 +28,8 @@ class Plan:
     n_references: int = 0
     n_items: int = 0
     has_turns: bool = False
+    #: Aspects with ratings between whole numbers.
+    fractional: frozenset[str] = frozenset()
 
     @property
     def aspects(self) -> list[Row]:

@@ -64,7 +64,8 @@ class LabelStudio(Layout):
 
     def _has_stars(self, aspect: str) -> bool:
         low, high = self.scales[aspect]
-        return bool(low == 1 and high == int(high) and high <= MAX_STARS)
+        is_whole = low == 1 and high == int(high) and aspect not in self.plan.fractional
+        return bool(is_whole and high <= MAX_STARS)
 
     def _write_choices(self, aspect: str) -> str:
         choices = "".join(f"<Choice alias={quoteattr(key)} value={quoteattr(text)}/>" for key, text in CHOICES.items())

@@ -160,10 +160,10 @@ def test_label_studio_tasks_have_their_controls(project, tmp_path):
     assert [annotation["result"][0]["value"]["choices"] for annotation in verdicts["annotations"]] == [
         ["a"], ["a"], ["tie"],
     ]  # fmt: skip
-    for name, tasks in (("rating", tasks), ("comparison", [verdicts])):
+    for name, some in (("rating", tasks), ("comparison", [verdicts])):
         config = ElementTree.parse(folder / f"{name}.xml").getroot()
         names = {tag.get("name"): tag for tag in config.iter() if tag.get("name")}
-        for task in tasks:
+        for task in some:
             assert {tag.get("value")[1:] for tag in names.values() if tag.get("value")} <= set(task["data"])
             for annotation in task["annotations"]:
                 for result in annotation["result"]:

@@ -429,3 +429,9 @@ def test_draft_campaign_is_deleted(rita, filled):
     draft.delete()
     with pytest.raises(NotFound):
         rita.campaign(draft.id)
+
+
+def test_download_of_folders_in_folders(filled, tmp_path):
+    files = filled.download(tmp_path / "mt", format="mt-metrics-eval")
+    assert tmp_path / "mt/system-outputs/en-en/s.txt" in files
+    assert (tmp_path / "mt/system-outputs/en-en/s.txt").read_text().splitlines() == ["Hello.", "So long."]
