@@ -7,6 +7,7 @@ can be looked up; characters with a meaning in the target language are escaped."
 import json
 import unicodedata
 from collections.abc import Iterable
+from html import escape
 from typing import Any
 
 from evalapp.names import find_hidden_places
@@ -96,3 +97,33 @@ def code_markdown(text: Any) -> str:
 def quote_yaml(text: Any) -> str:
     """Return `text` as a quoted YAML string."""
     return json.dumps(show_hidden(text), ensure_ascii=False)
+
+
+#: Characters of a cell and rows of a table in notebooks.
+MAX_CELL, MAX_ROWS = 120, 20
+
+
+def shorten(text: Any, length: int = MAX_CELL) -> str:
+    """Return the text on one line, cut after `length` characters."""
+    line = one_line(text)
+    return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def write_html_table(head: Iterable[Any], rows: Iterable[Iterable[Any]], more: int = 0) -> str:
+    """Return a table for notebooks, with escaped and shortened cells. `more` is the number of rows left out.
+
+    >>> write_html_table(["a"], [["<b>"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>&lt;b&gt;</td></tr></tbody></table>'
+    """
+    titles = "".join(f"<th>{escape(shorten(title))}</th>" for title in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{escape(_write_value(value))}</td>" for value in row) + "</tr>" for row in rows
+    )
+    table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{table}<p>{more:,} more rows</p>" if more else table
+
+
+def _write_value(value: Any) -> str:
+    if value is None or value != value:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else shorten(value)

@@ -25,6 +25,7 @@ class ExportOptions:
     judgements: bool = param(False, help="Order, sides and selection probability of each judgement.")
     attributes: bool = param(False, help="Times, notes and statistics by rater; needs the raters' consent.")
     audit: bool = param(False, help="The audit log.")
+    temporary: bool = param(False, help="Not listed, and deleted after a day: for programs that delete it themselves.")
 
     @property
     def per_rater(self) -> bool:

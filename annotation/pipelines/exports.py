@@ -20,7 +20,7 @@ from annotation.exporters.people import naming
 from annotation.parsers import encode_document
 from annotation.selectors.data import count_rows
 from annotation.services import hooks
-from annotation.services.exports import get_draft_folder, get_export_folder, remove_drafts
+from annotation.services.exports import get_draft_folder, get_export_folder, remove_drafts, sweep_temporary_exports
 from evalapp.accounts.models import Project
 from evalapp.common.params import read_params
 from evalapp.common.runner import RunContext
@@ -36,6 +36,7 @@ def run(context: RunContext, **params: Any) -> dict[str, Any]:
     the end, so that a worker that was believed dead cannot damage its successor's files."""
     options = read_params(ExportOptions, params)
     remove_drafts(context.run.pk)
+    sweep_temporary_exports()
     folder = get_draft_folder(context.run)
     folder.mkdir(parents=True)
     total = count_rows(context.project)

@@ -1,12 +1,14 @@
 """Requests, lists, downloads and deletes exports. A pipeline writes them."""
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from annotation.exporters.options import ExportOptions
@@ -17,6 +19,9 @@ from evalapp.common.models import Run
 from evalapp.common.params import read_params
 from evalapp.common.queue import enqueue_run
 from evalapp.common.selectors import list_runs
+
+#: A temporary export whose program did not delete it is deleted after this time.
+KEEP_TEMPORARY = timedelta(days=1)
 
 
 def request_export(*, project: Project, user: User, **params: Any) -> Run:
@@ -33,9 +38,19 @@ def start_export(*, project: Project, user: User, options: ExportOptions) -> Run
 
 
 def list_exports(project: Project) -> QuerySet[Run]:
-    """The exports of a project except deleted ones; order by `-pk`."""
+    """The exports of a project except deleted and temporary ones; order by `-pk`."""
     there = Q(result__isnull=True) | ~Q(result__has_key="deleted")
-    return list_runs(project, kind="export").filter(there)
+    return list_runs(project, kind="export").filter(there).exclude(params__temporary=True)
+
+
+def sweep_temporary_exports() -> None:
+    """Delete the files of temporary exports whose program did not."""
+    old = Run.objects.filter(kind="export", params__temporary=True, finished_at__lt=timezone.now() - KEEP_TEMPORARY)
+    for run in old.exclude(result__has_key="deleted"):
+        shutil.rmtree(get_export_folder(run), ignore_errors=True)
+        Run.objects.filter(pk=run.pk).update(
+            result={**(run.result or {}), "files": [], "archive": None, "deleted": True}
+        )
 
 
 def delete_export(*, run: Run, user: User) -> None:

@@ -31,10 +31,11 @@ from evalapp.client.errors import (
 from evalapp.client.evaluators import Evaluator, OnlineScores, Pair, Record
 from evalapp.client.exports import Export
 from evalapp.client.leaderboards import Leaderboard
+from evalapp.client.progress import Progress
 from evalapp.client.projects import Project
 from evalapp.client.reports import Report
 from evalapp.client.rows import Rows
-from evalapp.client.runs import Progress, Run
+from evalapp.client.runs import Run
 from evalapp.client.session import Retry
 from evalapp.client.uploads import Upload
 

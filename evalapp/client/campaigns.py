@@ -9,13 +9,14 @@ from typing import Any, cast
 
 from evalapp.client.addresses import parse_id, quote_segment
 from evalapp.client.errors import WrongOrder, expecting
+from evalapp.client.progress import OnProgress
 from evalapp.client.resources import Resource
 from evalapp.client.rows import Flag, Judgement, Rows
-from evalapp.client.runs import OnProgress, Run
+from evalapp.client.runs import Run
 from evalapp.client.session import Session
 
 
-@dataclass
+@dataclass(repr=False)
 class Campaign(Resource):
     """A campaign, as it was when last requested."""
 
@@ -32,6 +33,9 @@ class Campaign(Resource):
         self.project, self.slug, self.name = str(row["project"]), str(row["slug"]), str(row["name"])
         self.kind, self.state = str(row["kind"]), str(row["state"])
         self.unit_count = int(row.get("unit_count") or 0)
+
+    def _describe(self) -> dict[str, Any]:
+        return {"name": self.name, "project": self.project, "kind": self.kind, "state": self.state}
 
     def update(self, **changes: Any) -> Campaign:
         """Apply `changes`: any part of a draft; later only name, guidelines, limits and options."""

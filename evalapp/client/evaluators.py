@@ -1,14 +1,21 @@
 """Online scores of texts, without storing anything. A worker of the installation keeps the models in memory."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol, TypedDict, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, runtime_checkable
 
 from evalapp.client.addresses import quote_segment
 from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
 from evalapp.client.json_lines import BAD_SURROGATE
+from evalapp.client.rows import need_pandas
 from evalapp.client.session import Session
+from evalapp.markup import MAX_ROWS, write_html_table
+
+if TYPE_CHECKING:
+    import pandas
 
 #: Largest number of pairs that the server accepts in one call.
 MAX_PAIRS = 64
@@ -64,6 +71,14 @@ class OnlineScores:
 
     def __repr__(self) -> str:
         return f"<OnlineScores: {len(self.values):,} values, {', '.join(self.signatures)}>"
+
+    def _repr_html_(self) -> str:
+        more = max(0, len(self.values) - MAX_ROWS)
+        return write_html_table(("score", *self.signatures), [(value,) for value in self.values[:MAX_ROWS]], more)
+
+    def to_pandas(self) -> pandas.Series:
+        """Return the scores as a Series named by the signature. Raises `MissingPackage` without pandas."""
+        return need_pandas("to_pandas()").Series(self.values, name=self.signature, dtype="float64")
 
     @property
     def signature(self) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from evalapp.client.addresses import check_file_name, quote_segment
 from evalapp.client.errors import ClientError, InvalidArgument, expecting
+from evalapp.client.progress import Callback, OnProgress, Progress, make_callback
 from evalapp.client.resources import Resource
 from evalapp.client.rows import need_pandas, to_frame
-from evalapp.client.runs import OnProgress, Progress, Run
+from evalapp.client.runs import Run
 from evalapp.client.uploads import is_table
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MAX_DEPTH = 3
 
 
-@dataclass
+@dataclass(repr=False)
 class Export(Resource):
     """An export, as it was when last requested; `files` are known once it has succeeded."""
 
@@ -37,6 +38,12 @@ class Export(Resource):
     def _read(self, row: Mapping[str, Any]) -> None:
         self.format, self.state = str(row["format"]), str(row["state"])
         self.files, self.error = tuple(row.get("files") or ()), str(row.get("error") or "")
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "format": self.format, "state": self.state, "files": len(self.files) or "",
+            "bytes": sum(file.get("bytes") or 0 for file in self.files) or "", "error": self.error,
+        }  # fmt: skip
 
     @property
     def run(self) -> Run:
@@ -66,15 +73,20 @@ class Export(Resource):
             raise InvalidArgument(
                 f"{target} holds {', '.join(others)}, not of this export: name another folder to keep tables apart"
             )
-        return [self._download_file(entry, target, progress) for entry in self.files]
+        report = make_callback(progress)
+        return [self._download_file(entry, target, report) for entry in self.files]
 
-    def _download_file(self, entry: Mapping[str, Any], target: Path, progress: OnProgress | None) -> Path:
+    def delete(self) -> None:
+        """Delete the files on the server. Raises `Conflict` while they are written."""
+        self._session.call("DELETE", self._path)
+
+    def _download_file(self, entry: Mapping[str, Any], target: Path, report: Callback | None) -> Path:
         with expecting("a file of an export"):
             name, size = check_file_name(str(entry["name"]), depth=MAX_DEPTH), entry.get("bytes")
 
         def meter(done: int, total: int | None) -> None:
-            if progress is not None:
-                progress(Progress(f"downloading {name}", done, total, "bytes"))
+            if report is not None:
+                report(Progress(f"downloading {name}", done, total, "bytes"))
 
         path = f"exports/{self.id}/files/{'/'.join(map(quote_segment, name.split('/')))}"
         (target / name).parent.mkdir(parents=True, exist_ok=True)

@@ -38,16 +38,17 @@ def _find_bad_surrogate(value: Any, place: str = "") -> str | None:
     return next((place for place in places if place is not None), None)
 
 
-def dump_line(row: Mapping[str, Any], number: int) -> bytes:
+def dump_line(row: Mapping[str, Any], number: int, of: str = "") -> bytes:
     """Return `row` as a line of NDJSON. Values of numpy are converted, missing values (nan, NA) become null. Raises
-    `InvalidArgument` with the `number` of the row for values that JSON does not support."""
+    `InvalidArgument` with the `number` of the row, in the table `of`, for values that JSON does not support."""
     try:
         try:
             return _dump(row)
         except ValueError:
             return _dump(_replace_nan(row))
     except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"row {number} cannot be written as JSON: {explain_unsendable(row, error)}") from error
+        place = f"row {number} of {of}" if of else f"row {number}"
+        raise InvalidArgument(f"{place} cannot be written as JSON: {explain_unsendable(row, error)}") from error
 
 
 def _dump(row: Any) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalapp.client.errors import expecting
 from evalapp.client.rows import need_pandas, to_frame
+from evalapp.markup import MAX_ROWS, write_html_table
 
 if TYPE_CHECKING:
     import pandas
@@ -22,6 +23,12 @@ class Leaderboard:
 
     def __repr__(self) -> str:
         return f"<Leaderboard: {len(self.table.get('rows') or ()):,} rows, {self.table.get('signature', '')}>"
+
+    def _repr_html_(self) -> str:
+        rows = [_flatten(row) for row in self.rows]
+        names = [name for name in dict.fromkeys(name for row in rows for name in row) if _is_shown(name, rows)]
+        shown = [[row.get(name) for name in names] for row in rows[:MAX_ROWS]]
+        return write_html_table(names, shown, more=max(0, len(rows) - MAX_ROWS))
 
     @property
     @expecting("a leaderboard")
@@ -54,6 +61,19 @@ class Leaderboard:
             return [str(row["evaluator"]) for row in self.rows]
         heads = self.table.get("parts") or self.table.get("aspects") or self.table.get("columns") or []
         return [str(head["name"] if "name" in head else head["aspect"]) for head in heads]
+
+
+#: Members of a row that a short table shows, alone or as `pearson.value`.
+_SHOWN = frozenset({
+    "rank", "system", "step", "evaluator", "aspect", "name", "judged", "value", "low", "high", "n", "letters",
+})  # fmt: skip
+
+
+def _is_shown(name: str, rows: Sequence[Mapping[str, Any]]) -> bool:
+    part, _, member = name.rpartition(".")
+    if member != "value" if part else name not in _SHOWN:
+        return False
+    return any(row.get(name) not in (None, "") and not isinstance(row[name], list | dict) for row in rows)
 
 
 def _flatten(row: Mapping[str, Any]) -> dict[str, Any]:

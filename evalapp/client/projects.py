@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalapp.client.addresses import check_file_name, quote_segment
 from evalapp.client.campaigns import Campaign
-from evalapp.client.errors import InvalidArgument, UnexpectedAnswer, expecting
+from evalapp.client.errors import InvalidArgument, NotFound, UnexpectedAnswer, expecting
 from evalapp.client.exports import Export
 from evalapp.client.leaderboards import Leaderboard
+from evalapp.client.progress import OnProgress, Progress, make_callback
 from evalapp.client.reports import Report
 from evalapp.client.resources import Resource
 from evalapp.client.rows import (
@@ -30,9 +32,10 @@ from evalapp.client.rows import (
     System,
     need_pandas,
 )
-from evalapp.client.runs import OnProgress, Progress, Run
+from evalapp.client.runs import Run
 from evalapp.client.session import Session, new_key
-from evalapp.client.uploads import Upload, UploadOptions, send_files, send_rows
+from evalapp.client.uploads import Upload, UploadOptions, send_files, send_rows, send_tables
+from evalapp.markup import write_html_table
 
 if TYPE_CHECKING:
     import pandas
@@ -53,7 +56,7 @@ def _check_target(target: Path, files: Sequence[str], slug: str) -> None:
             )
 
 
-@dataclass
+@dataclass(repr=False)
 class Project:
     """A project, as it was when last requested."""
 
@@ -78,6 +81,13 @@ class Project:
             role=row.get("role"),
             raw=dict(row),
         )
+
+    def __repr__(self) -> str:
+        return f"<Project {self.slug}: {', '.join(filter(None, (self.name, self.task, self.lang, self.role)))}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("name", self.name), ("task", self.task), ("language", self.lang), ("your role", self.role or "")]
+        return write_html_table(("Project", self.slug), rows)
 
     @property
     def _path(self) -> str:
@@ -264,14 +274,15 @@ class Project:
                 (check_file_name(str(entry["name"]), depth=2), int(entry["bytes"]), str(entry["sha256"]))
                 for entry in response["files"]
             ]
+        report = make_callback(progress)
         _check_target(target, [name for name, _, _ in files], slug)
         for name, size, digest in files:
             place = target / name
             place.parent.mkdir(parents=True, exist_ok=True)
 
             def meter(done: int, total: int | None, name: str = name) -> None:
-                if progress is not None:
-                    progress(Progress(f"downloading {name}", done, total, "bytes"))
+                if report is not None:
+                    report(Progress(f"downloading {name}", done, total, "bytes"))
 
             address = f"{path}files/{'/'.join(map(quote_segment, name.split('/')))}"
             self._session.download(address, place, size=size, meter=meter)
@@ -341,11 +352,15 @@ class Project:
         progress: OnProgress | None = None,
         timeout: float | None = None,
     ) -> Export:
-        """Export the project as interchange files in a `format`: jsonl, csv or parquet. `wait=False` returns before
-        they are written; otherwise `progress`, `timeout` and errors are those of `Run.wait`."""
-        row = self._session.post(f"{self._path}exports/", {"format": format}, key=new_key())
-        export = Export.from_wire(self._session, row)
+        """Export the project in a `format`: jsonl, csv or parquet, or a layout for another program: xlsx, wide-csv,
+        preferences, label-studio, argilla, mt-metrics-eval. `wait=False` returns before the files are written;
+        otherwise `progress`, `timeout` and errors are those of `Run.wait`."""
+        export = self._request_export({"format": format})
         return export.wait(progress=progress, timeout=timeout) if wait else export
+
+    def _request_export(self, options: Mapping[str, Any]) -> Export:
+        row = self._session.post(f"{self._path}exports/", dict(options), key=new_key())
+        return Export.from_wire(self._session, row)
 
     def exports(self) -> Rows[Export]:
         """Return the exports, newest first."""
@@ -357,10 +372,43 @@ class Project:
         return self.export(format, progress=progress).download(folder, progress=progress)
 
     def to_pandas(self, *, progress: OnProgress | None = None) -> dict[str, pandas.DataFrame]:
-        """Return the project as table name -> DataFrame. `progress`: see `download`. Raises `MissingPackage` without
-        pandas."""
+        """Return the project as table name -> DataFrame. `progress`: see `download`. The export behind it is deleted.
+        Raises `MissingPackage` without pandas."""
         need_pandas("to_pandas()")
-        return self.export(progress=progress).to_pandas(progress=progress)
+        for last in (False, True):
+            export = self._request_export({"format": "jsonl", "temporary": True}).wait(progress=progress)
+            try:
+                frames = export.to_pandas(progress=progress)
+            except NotFound:
+                # Another program shared the export and has deleted it.
+                if last:
+                    raise
+            else:
+                with suppress(NotFound):
+                    export.delete()
+                return frames
+        raise AssertionError("not reached")
+
+    def from_pandas(
+        self,
+        frames: Mapping[str, pandas.DataFrame],
+        *,
+        dataset: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+        replace: bool = False,
+        progress: OnProgress | None = None,
+        timeout: float | None = None,
+        idempotency_key: str | None = None,
+    ) -> Upload:
+        """Upload several tables at once: table name -> DataFrame, as `to_pandas` returns them. `dataset` is the content
+        of `dataset.json` (aspects with scales, licence, source). Missing values (nan, NA) become null. Other arguments
+        and errors: see `upload`.
+
+            other.from_pandas(project.to_pandas())
+        """
+        options = UploadOptions(dry_run, replace, progress, idempotency_key)
+        upload = send_tables(self._session, self.slug, frames, dataset, options)
+        return upload.wait(progress=progress, timeout=timeout)
 
     def create_report(
         self, *, aspect: str = "", days: int = 30, raters: bool = False, texts: bool = False, label: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 from evalapp.client.resources import Resource
 
 
-@dataclass
+@dataclass(repr=False)
 class Report(Resource):
     """A report as of its creation. `link` is known only to the one who created it, in that response."""
 
@@ -26,6 +26,9 @@ class Report(Resource):
         self.project, self.state = str(row["project"]), str(row["state"])
         self.expires_at, self.opens = str(row["expires_at"]), int(row["opens"])
         self.link = str(row.get("link") or self.link)
+
+    def _describe(self) -> dict[str, Any]:
+        return {"project": self.project, "state": self.state, "expires": self.expires_at[:10], "link": self.link}
 
     def revoke(self) -> Report:
         """Revoke the link; members can still read the report."""

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 from evalapp.client.errors import expecting
 from evalapp.client.session import Session
+from evalapp.markup import shorten, write_html_table
 
 
 @dataclass
@@ -26,6 +27,18 @@ class Resource:
             resource = cls(session, int(row["id"]))
         resource._update(row)
         return resource
+
+    def _describe(self) -> dict[str, Any]:
+        """The members that identify the object, without empty ones in its descriptions."""
+        return {}
+
+    def __repr__(self) -> str:
+        parts = [shorten(str(value)) for value in self._describe().values() if value not in ("", None)]
+        return f"<{type(self).__name__} {self.id}: {', '.join(parts)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, value) for name, value in self._describe().items() if value not in ("", None)]
+        return write_html_table((type(self).__name__, self.id), rows)
 
     @property
     def _path(self) -> str:

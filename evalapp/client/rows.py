@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, TypeVar, cast, get_ty
 
 from evalapp.client.errors import MissingPackage
 from evalapp.client.session import PAGE_SIZE, Session
+from evalapp.markup import write_html_table
 
 if TYPE_CHECKING:
     import pandas
 
 T = TypeVar("T")
+#: Rows that a notebook shows of a list.
+SHOWN_ROWS = 10
 
 
 class Item(TypedDict):
@@ -243,3 +246,10 @@ class Rows(Generic[T]):
 
     def __repr__(self) -> str:
         return f"<Rows of {self._path}>"
+
+    def _repr_html_(self) -> str:
+        """The first rows, which are requested."""
+        page = next(self._session.pages(self._path, self._params, SHOWN_ROWS + 1), [])
+        names = list(dict.fromkeys(name for row in page for name in row))
+        table = write_html_table(names, [[row.get(name) for name in names] for row in page[:SHOWN_ROWS]])
+        return f"{table}<p>…</p>" if len(page) > SHOWN_ROWS else table

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from evalapp.client.errors import ConnectionFailed, Fault, NotFinished, RunCancelled, RunFailed, Unavailable, expecting
+from evalapp.client.progress import OnProgress, Progress, make_callback
 from evalapp.client.resources import Resource
 
 ENDED = frozenset({"succeeded", "failed", "cancelled"})
@@ -13,39 +14,6 @@ ENDED = frozenset({"succeeded", "failed", "cancelled"})
 FIRST_POLL, LONGEST_POLL = 0.25, 5.0
 #: Seconds to wait for a server that has responded before, so that a restart does not end an overnight wait.
 LONGEST_OUTAGE = 300.0
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress of a run or transfer: `done` of `total` (None: unknown) in `unit`, at `rate` units per second."""
-
-    phase: str
-    done: int
-    total: int | None
-    unit: str = ""
-    rate: float | None = None
-    seconds_left: float | None = None
-
-    @property
-    def share(self) -> float | None:
-        """Progress from 0 to 1; None if the total is unknown."""
-        return min(1.0, self.done / self.total) if self.total else None
-
-    @classmethod
-    def from_wire(cls, row: Mapping[str, Any] | None, phase: str = "") -> Self:
-        """Return the progress in a JSON object `row` of the API; `phase` is the default."""
-        row = row or {}
-        return cls(
-            phase=str(row.get("phase") or phase),
-            done=int(row.get("done") or 0),
-            total=row.get("total"),
-            unit=str(row.get("unit") or ""),
-            rate=row.get("rate"),
-            seconds_left=row.get("seconds_left"),
-        )
-
-
-OnProgress = Callable[[Progress], None]
 
 
 class Poll:
@@ -84,7 +52,7 @@ class Poll:
         time.sleep(pause)
 
 
-@dataclass
+@dataclass(repr=False)
 class Run(Resource):
     """A background run, as it was when last requested."""
 
@@ -112,30 +80,38 @@ class Run(Resource):
         self.errors = tuple(Fault.from_wire(fault) for fault in row.get("errors") or ())
         self.queue_place = row.get("queue_place")
 
+    def _describe(self) -> dict[str, Any]:
+        share = self.progress.share
+        return {
+            "title": self.title, "project": self.project, "kind": self.kind, "state": self.state,
+            "progress": "" if share is None or self.has_ended else f"{share:.0%}", "error": self.error,
+        }  # fmt: skip
+
     @property
     def has_ended(self) -> bool:
         """Whether the run has succeeded, failed or been cancelled."""
         return self.state in ENDED
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Self:
-        """Wait until the run has succeeded; return it. `progress` is called with a `Progress` after each poll.
+        """Wait until the run has succeeded; return it. `progress` is called with a `Progress` after each poll; True
+        shows a bar.
 
         Raises `RunFailed`, `RunCancelled`, and `NotFinished` after `timeout` seconds (None: no limit); the run
         continues then.
 
             run = project.score("bleu-4").wait(progress=print, timeout=600)
         """
-        poll = Poll(f"run {self.id} ({self.title})", timeout)
+        report, poll = make_callback(progress), Poll(f"run {self.id} ({self.title})", timeout)
         while not ((has_response := poll.look(self._fetch)) and self.has_ended):
-            if progress is not None and has_response:
-                progress(self.progress)
+            if report is not None and has_response:
+                report(self.progress)
             poll.rest(self.state)
         if self.state == "failed":
             raise RunFailed(self)
         if self.state == "cancelled":
             raise RunCancelled(self)
-        if progress is not None:
-            progress(self.progress)
+        if report is not None:
+            report(self.progress)
         return self
 
     def cancel(self) -> Self:

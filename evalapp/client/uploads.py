@@ -12,8 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 from evalapp.client.addresses import quote_segment
 from evalapp.client.errors import Conflict, Fault, InvalidArgument, MissingFile, UploadCancelled, UploadFaulty
 from evalapp.client.json_lines import dump_line
+from evalapp.client.progress import OnProgress, Progress, make_callback
 from evalapp.client.resources import Resource
-from evalapp.client.runs import OnProgress, Poll, Progress, Run
+from evalapp.client.runs import Poll, Run
 from evalapp.client.session import Body, Session, new_key
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ IN_MEMORY = 8 << 20
 _FRAME_ROWS = 10_000
 
 
-@dataclass
+@dataclass(repr=False)
 class Upload(Resource):
     """An upload, as it was when last requested. `counts` has rows, added, same, replaced and faulty of each table."""
 
@@ -58,6 +59,14 @@ class Upload(Resource):
         self.faults = tuple(Fault.from_wire(fault) for fault in row.get("faults") or ())
         self.progress = Progress.from_wire(row["progress"]) if row.get("progress") else None
 
+    def _describe(self) -> dict[str, Any]:
+        added = {table: counts.get("added", 0) for table, counts in self.counts.items()}
+        return {
+            "title": self.title, "project": self.project, "state": self.state,
+            "added": ", ".join(f"{n:,} {table}" for table, n in added.items()), "faults": self.fault_count or "",
+            "error": self.error,
+        }  # fmt: skip
+
     @property
     def has_ended(self) -> bool:
         """Whether the check has ended."""
@@ -77,11 +86,12 @@ class Upload(Resource):
 
     def wait(self, *, progress: OnProgress | None = None, timeout: float | None = None) -> Upload:
         """Wait until the upload is stored, or checked after a dry run; return it. `progress` is called with a
-        `Progress` after each poll.
+        `Progress` after each poll; True shows a bar.
 
         Raises `UploadFaulty` with the faulty rows, `UploadCancelled`, `RunFailed` if the check itself failed, and
         `NotFinished` after `timeout` seconds (None: no limit); the check continues then.
         """
+        report = make_callback(progress)
         poll, has_failed = Poll(f"upload {self.id} ({self.title})", timeout), False
 
         def look(until: float | None) -> None:
@@ -90,8 +100,8 @@ class Upload(Resource):
             has_failed = self.progress is None and not self.has_ended and self._has_run_ended(until)
 
         while not ((has_response := poll.look(look)) and (self.has_ended or has_failed)):
-            if progress is not None and self.progress is not None and has_response:
-                progress(self.progress)
+            if report is not None and self.progress is not None and has_response:
+                report(self.progress)
             poll.rest(self.state)
         if self.state == "faulty":
             raise UploadFaulty(self)
@@ -165,7 +175,7 @@ class UploadOptions:
     def send(self, session: Session, slug: str, body: Body, kind: str | None = None) -> Upload:
         """Send `body`, for rows those of the table `kind`, to the project `slug` over `session`; return the upload. If
         the response is lost, the request is repeated with the same key and returns the same upload."""
-        report = self.progress
+        report = make_callback(self.progress)
         row = session.call(
             "POST",
             f"projects/{quote_segment(slug)}/uploads/",
@@ -213,6 +223,30 @@ def send_rows(
             return {"content": _read_chunks(spool), "headers": headers}
 
         return options.send(session, slug, body, kind)
+
+
+def send_tables(
+    session: Session,
+    slug: str,
+    tables: Mapping[str, Iterable[Mapping[str, Any]] | pandas.DataFrame],
+    dataset: Mapping[str, Any] | None,
+    options: UploadOptions,
+) -> Upload:
+    """Upload `tables` by name, and `dataset` as dataset.json, to the project `slug` over `session`, with `options`."""
+    if unknown := sorted(set(tables) - set(TABLES)):
+        raise InvalidArgument(f"{unknown[0]!r} is no table; the tables are {', '.join(TABLES[1:-1])}")
+    with tempfile.TemporaryDirectory(prefix="evalapp-upload-") as folder:
+        paths: list[str | Path] = []
+        if dataset is not None:
+            paths.append(Path(folder) / "dataset.json")
+            Path(folder, "dataset.json").write_bytes(dump_line(dataset, 1))
+        for name, rows in tables.items():
+            path = Path(folder) / f"{name}.jsonl"
+            with path.open("wb") as file:
+                for number, row in enumerate(_iterate_rows(rows), 1):
+                    file.write(dump_line(row, number, of=name))
+            paths.append(path)
+        return send_files(session, slug, paths, options)
 
 
 def _iterate_rows(rows: Any) -> Iterable[Mapping[str, Any]]:

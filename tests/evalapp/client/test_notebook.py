@@ -1,0 +1,108 @@
+"""What notebooks show and take: DataFrames both ways, short descriptions, progress bars."""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import timedelta
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from django.utils import timezone
+
+from evalapp.accounts.models import Project
+from evalapp.client import UploadFaulty
+from evalapp.client.leaderboards import Leaderboard
+from evalapp.common.models import Run
+from tests.taking import WHOLE, as_bytes, written
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def filled(rita, tmp_path):
+    for name, rows in WHOLE.items():
+        (tmp_path / name).write_bytes(as_bytes(rows))
+    project = rita.project("alpha")
+    project.upload(*(tmp_path / name for name in WHOLE))
+    return project
+
+
+class Table(HTMLParser):
+    """The cells of a table."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.cells: list[str] = []
+        self.is_cell = False
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.is_cell = tag in ("td", "th")
+        if self.is_cell:
+            self.cells.append("")
+
+    def handle_data(self, data):
+        if self.is_cell:
+            self.cells[-1] += data
+
+
+def test_frames_of_a_project_make_an_equal_project(filled, rita, cast, tmp_path):
+    frames = filled.to_pandas()
+    assert {"items", "outputs", "ratings", "comparisons"} <= set(frames)
+    rita.create_project("twin", lang="en")
+    upload = rita.project("twin").from_pandas(frames, dataset=WHOLE["dataset.json"])
+    assert upload.counts["ratings"]["added"] == 2
+    twin = Project.objects.get(slug="twin")
+    assert written(twin, tmp_path / "a") == written(cast.project, tmp_path / "b")
+
+
+def test_exports_behind_frames_are_deleted(filled, settings):
+    filled.to_pandas()
+    assert list(filled.exports()) == []
+    assert not list(settings.EXPORTS_DIR.glob("*"))
+    lost = filled._request_export({"format": "jsonl", "temporary": True}).wait()
+    Run.objects.filter(pk=lost.id).update(finished_at=timezone.now() - timedelta(days=2))
+    filled.export("csv")
+    assert lost.refresh().files == ()
+
+
+def test_missing_values_are_named_where_a_value_is_needed(filled):
+    rows = pd.DataFrame(
+        {"item": ["i1", "i1"], "system": ["s", "t"], "rater": "x", "aspect": "quality", "step": [np.nan, np.nan],
+         "value": [np.float64(3), np.nan]}
+    )  # fmt: skip
+    with pytest.raises(UploadFaulty) as error:
+        filled.upload_rows("ratings", rows)
+    (fault,) = error.value.faults
+    assert (fault.line, fault.field) == (2, "value")
+    print(fault.message)
+    assert filled.upload_rows("ratings", rows[:1]).counts["ratings"]["added"] == 1
+
+
+def test_descriptions_are_short_and_escaped(filled, rita):
+    run = filled.score("length").wait()
+    export = filled.export()
+    for one in (filled, run, export, filled.uploads().first()):
+        assert len(repr(one)) < 200
+        assert "succeeded" in repr(one) or one in (filled, filled.uploads().first())
+        assert Table(one._repr_html_()).cells[0] == type(one).__name__
+    assert Table(filled.outputs()._repr_html_()).cells[:4] == ["id", "item", "system", "step"]
+    assert "Hello." in Table(filled.outputs()._repr_html_()).cells
+    board = filled.leaderboard("systems", aspect="quality", method="mean")
+    assert Table(board._repr_html_()).cells[:2] == ["rank", "system"]
+    wild = Leaderboard({"rows": [{"rank": k, "system": "<script>", "value": math.pi} for k in range(30)]})
+    html = wild._repr_html_()
+    assert "<script>" not in html
+    assert "3.142" in html
+    assert html.endswith("<p>10 more rows</p>")
+
+
+def test_true_shows_a_bar_for_each_phase(filled, capsys):
+    filled.score("length").wait(progress=True)
+    filled.export().download
+    filled.to_pandas(progress=True)
+    shown = capsys.readouterr().err
+    assert re.search(r"downloading outputs.jsonl: 100%", shown)
