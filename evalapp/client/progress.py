@@ -77,7 +77,7 @@ class Bar:
 
 
 def make_callback(progress: OnProgress | None) -> Callback | None:
-    """Return the function that is called with each `Progress`: a `Bar` for True, None for None and False."""
+    """Return the function that `progress` asks for: a `Bar` for True, none for None and False."""
     if isinstance(progress, bool):
         return Bar() if progress else None
     return progress

@@ -60,7 +60,7 @@ class Argilla(Layout):
             "guidelines": None, "questions": questions, "fields": fields, "vectors": [], "metadata": terms,
             "allow_extra_metadata": True, "distribution": {"strategy": "overlap", "min_submitted": 1}, "mapping": None,
         }  # fmt: skip
-        self.write_text(f"{kind}.settings.json", encode_document(document))
+        self.add_document(f"{kind}.settings.json", encode_document(document))
 
     def take_item(self, rows: ItemRows) -> None:
         item = rows.item

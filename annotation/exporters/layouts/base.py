@@ -101,7 +101,7 @@ class Layout:
         self.files.setdefault(name, 0)
         return path.open("w", encoding="utf-8", newline="", buffering=1 << 17)
 
-    def write_text(self, name: str, text: str, rows: int = 0) -> None:
+    def add_document(self, name: str, text: str, rows: int = 0) -> None:
         with self.open(name) as file:
             file.write(text)
         self.files[name] = rows

@@ -35,10 +35,12 @@ class LabelStudio(Layout):
         self.comparison = JsonArray(self, "comparison.json") if compared else None
         if rated:
             controls = [self._write_scale(name) for name in self.scales]
-            self.write_text("rating.xml", self._configure([("text", "")], controls))
+            self.add_document("rating.xml", self._configure([("text", "")], controls))
         if compared:
             texts = [("text_a", "First"), ("text_b", "Second")]
-            self.write_text("comparison.xml", self._configure(texts, [self._write_choices(name) for name in compared]))
+            self.add_document(
+                "comparison.xml", self._configure(texts, [self._write_choices(name) for name in compared])
+            )
 
     def _configure(self, texts: Iterable[tuple[str, str]], controls: Iterable[str]) -> str:
         lines = ["<View>"]

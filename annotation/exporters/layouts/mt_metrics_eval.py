@@ -121,7 +121,7 @@ class MtMetricsEval(Layout):
         documents = [
             f"{domains[self.domains[first[self.groups[place]]]]} {groups[self.groups[place]]}\n" for place in self.order
         ]
-        self.write_text(f"documents/{self.pair}.docs", "".join(documents), len(documents))
+        self.add_document(f"documents/{self.pair}.docs", "".join(documents), len(documents))
         for aspect, name in self.aspects.items():
             values = {side: self.means[aspect, side] for side in self.systems}
             self._write_scores(f"human-scores/{self.pair}.{name}", values)
@@ -144,7 +144,7 @@ class MtMetricsEval(Layout):
                     mean = math.fsum(known) / len(known) if known else math.nan
                 means.append(f"{system}\t{_number(mean)}\n")
         self.files[f"{name}.seg.score"] = len(values) * len(self.order)
-        self.write_text(f"{name}.sys.score", "".join(means), len(means))
+        self.add_document(f"{name}.sys.score", "".join(means), len(means))
 
     def _end_set(self) -> None:
         """Write the scores of a set that are complete: the reader accepts no missing score of a metric."""

@@ -112,10 +112,12 @@ def test_rating_that_would_be_rounded_is_refused(rich, value):
 IN_PLACE = {
     "evalapp/management/commands/up.py": "the stamp of static files: without a whole one they are collected again",
     "annotation/exporters/formats.py": "into the draft of an export",
+    "annotation/exporters/layouts/base.py": "into the draft of an export",
     "annotation/pipelines/exports.py": "into the draft of an export",
     "annotation/services/uploads.py": "into the draft of an upload",
     "evalapp/common/backup/container.py": "a part of the archive, which is renamed",
     "evalapp/common/backup/files.py": "into the folder that restore puts in place",
+    "evalapp/client/uploads.py": "into a temporary folder that is uploaded",
     "evalapp/demo/build.py": "texts of the demonstration, made by developers",
     "retrieval/services/corpora.py": "a received file, under its number until it is taken in",
     "retrieval/index/inversion.py": "into the draft of a segment",
