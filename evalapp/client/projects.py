@@ -400,9 +400,9 @@ class Project:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Upload:
-        """Upload several tables at once, `frames`: table name -> DataFrame, as `to_pandas` returns them. `dataset` is the content
-        of `dataset.json` (aspects with scales, licence, source). Missing values (nan, NA) become null. `dry_run`,
-        `replace`, `progress`, `timeout`, `idempotency_key` and errors: see `upload`.
+        """Upload several tables at once, `frames`: table name -> DataFrame, as `to_pandas` returns them. `dataset` is
+        the content of `dataset.json` (aspects with scales, licence, source). Missing values (nan, NA) become null.
+        `dry_run`, `replace`, `progress`, `timeout`, `idempotency_key` and errors: see `upload`.
 
             other.from_pandas(project.to_pandas())
         """

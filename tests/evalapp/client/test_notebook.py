@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 
 from evalapp.accounts.models import Project
-from evalapp.client import UploadFaulty
+from evalapp.client import NotFound, UploadFaulty
 from evalapp.client.leaderboards import Leaderboard
 from evalapp.common.models import Run
 from tests.taking import WHOLE, as_bytes, written
@@ -66,7 +66,8 @@ def test_exports_behind_frames_are_deleted(filled, settings):
     lost = filled._request_export({"format": "jsonl", "temporary": True}).wait()
     Run.objects.filter(pk=lost.id).update(finished_at=timezone.now() - timedelta(days=2))
     filled.export("csv")
-    assert lost.refresh().files == ()
+    with pytest.raises(NotFound):
+        lost.refresh()
 
 
 def test_missing_values_are_named_where_a_value_is_needed(filled):
