@@ -1,19 +1,28 @@
-"""Downloads of artefacts (single files, or all as an uncompressed tar created while it is sent) and of reports."""
+"""Downloads of artefacts (single files, or all as an uncompressed tar created while it is sent), reports and tables."""
 
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from django.http import FileResponse, HttpResponse, StreamingHttpResponse
+from django.utils.translation import gettext as _
 
+from evalapp.accounts.models import Project
+from evalapp.common.errors import Busy
+from scoring.boards.base import Query
+from scoring.boards.render.files import FORMATS
 from scoring.boards.render.report import build_document
 
 from .models import Evaluator, SharedReport
 from .selectors.training import File, find_file, list_files
+from .services.leaderboards import answer_leaderboard
 
 CHUNK = 1 << 18
 BLOCK = tarfile.BLOCKSIZE
+#: Last parts of the names of files.
+STEMS = {"enhanced": "by-references"}
 
 
 def send_file(evaluator: Evaluator, name: str) -> FileResponse:
@@ -56,6 +65,22 @@ def _tar(files: list[tuple[File, Path]], heads: list[bytes]) -> Iterator[bytes]:
                 yield chunk
         yield b"\0" * (_padded(file.bytes) - file.bytes + left)
     yield b"\0" * (2 * BLOCK)
+
+
+def send_board(*, project: Project, query: Query, user: Any, ending: str) -> HttpResponse:
+    """Return the file of a board, or 503 while the table is computed."""
+    answer = answer_leaderboard(project=project, query=query, user=user)
+    if answer.table is None or not answer.is_current:
+        raise Busy(_("The table is being computed. Wait until its page shows it, then try again."), wait=5)
+    return make_file(answer.table, ending, f"{project.slug}-{STEMS.get(query.kind, query.kind)}")
+
+
+def make_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse:
+    """Return a table as CSV, JSON or LaTeX."""
+    write, media_type = FORMATS[ending]
+    response = HttpResponse(write(table), content_type=media_type)
+    response.headers["Content-Disposition"] = f'attachment; filename="{stem}.{ending}"'
+    return response
 
 
 def send_report(row: SharedReport, name: str) -> HttpResponse:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from evalapp.client.errors import expecting
+from evalapp.client.errors import WrongOrder, expecting
 from evalapp.client.rows import need_pandas, to_frame
 from evalapp.markup import MAX_ROWS, write_html_table
 
@@ -20,6 +20,8 @@ class Leaderboard:
     or coefficient). `table` is the complete response, with the signature and the numbers of items and raters."""
 
     table: dict[str, Any] = field(repr=False)
+    #: Requests the table as LaTeX.
+    _fetch_latex: Callable[[], str] | None = field(default=None, repr=False, compare=False)
 
     def __repr__(self) -> str:
         return f"<Leaderboard: {len(self.table.get('rows') or ()):,} rows, {self.table.get('signature', '')}>"
@@ -47,6 +49,13 @@ class Leaderboard:
     def is_current(self) -> bool:
         """Whether the data are unchanged since the table was computed."""
         return bool(self.table["is_current"])
+
+    def to_latex(self) -> str:
+        """Return the table as LaTeX for the package booktabs, with its signature as a comment, as the page of the
+        leaderboard does. Raises `WrongOrder` for a table that no server has computed."""
+        if self._fetch_latex is None:
+            raise WrongOrder("only leaderboards of a project have LaTeX: project.leaderboard(...).to_latex()")
+        return self._fetch_latex()
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return the rows as a DataFrame. Nested estimates become columns such as `pearson.value` and `alpha.low`,

@@ -307,7 +307,40 @@ class Project:
         Raises `BadRequest`, with the choices, for an unknown value, and `UnexpectedAnswer` for a response without rows
         or run.
         """
-        return Leaderboard(self._fetch_table(f"leaderboards/{quote_segment(of)}/", query, "rows", progress, timeout))
+        folder = f"leaderboards/{quote_segment(of)}/"
+        table = self._fetch_table(folder, query, "rows", progress, timeout)
+        return Leaderboard(table, lambda: self._session.get_text(f"{self._path}{folder}table.tex", query))
+
+    def checkpoint_curves(
+        self, *evaluators: str, progress: OnProgress | None = None, timeout: float | None = None, **query: Any
+    ) -> Leaderboard:
+        """Return how people and `evaluators` score the checkpoints of systems: rows with `by` (`people` or the name of
+        an evaluator), `system`, `step`, `value`, `low`, `high` and `n`, by training step. `query` as for
+        `leaderboard("systems")`: aspect, ratings, references. `progress`, `timeout` and errors: see `Run.wait`.
+
+            curves = project.checkpoint_curves("bleu-4", aspect="quality").to_pandas()
+            curves.pivot(index="step", columns="by", values="value").plot()
+        """
+        rows: list[dict[str, Any]] = []
+        for by in ("people", *evaluators):
+            asked = {**query, "method": "mean"} if by == "people" else {**query, "by": by}
+            board = self.leaderboard("systems", progress=progress, timeout=timeout, **asked)
+            points = [row for row in board.rows if row.get("step") is not None]
+            points.sort(key=lambda row: (str(row["system"]), row["step"]))
+            names = ("system", "step", "value", "low", "high", "n")
+            rows += [{"by": by, **{name: row.get(name) for name in names}} for row in points]
+        return Leaderboard({"kind": "curves", "rows": rows, "signature": ""})
+
+    @expecting("the curve of a training")
+    def training_curve(self, slug: str) -> list[dict[str, Any]]:
+        """Return the training curve of the trained evaluator `slug`: rows with `step`, `epoch`, `loss` and metrics; of
+        a cross-fitted one with the `model`, such as `fold-0`. `evalapp.client.tracking` logs it elsewhere."""
+        models = self._session.get(f"{self._path}evaluators/trained/{quote_segment(slug)}/")["models"]
+        return [
+            {**({"model": f"fold-{number}"} if len(models) > 1 else {}), **row}
+            for number, model in enumerate(models)
+            for row in model.get("log") or ()
+        ]
 
     def agreement(
         self, *, progress: OnProgress | None = None, timeout: float | None = None, **query: Any

@@ -314,6 +314,18 @@ class Session:
             retry_after=read_retry_after(response.headers),
         )
 
+    def get_text(self, path: str, params: Parameters | None = None) -> str:
+        """Return the text file at `path` with the query `params`."""
+        results: list[str] = []
+
+        def sink(response: httpx.Response) -> None:
+            response.read()
+            results[:] = [response.text]
+
+        headers = {"Accept": "*/*"}
+        self._send(_Call("GET", f"{self.base}{PREFIX}{path}", params, sink=sink, headers=headers), is_idempotent=True)
+        return results[0]
+
     # ---- pages and files --------------------------------------------------------------------------------------
 
     def results(self, path: str) -> list[dict[str, Any]]:

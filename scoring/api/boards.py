@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+from django.http import HttpResponse
 from django.utils.translation import gettext as _
 from drf_spectacular.contrib.pydantic import PydanticExtension
 from drf_spectacular.plumbing import ResolvedComponent
@@ -20,11 +21,14 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
 from evalapp.common.api.fields import refuse_unknown
+from evalapp.common.errors import NotThere
 from scoring.boards.base import Query
 from scoring.boards.choices import CHOICES
-from scoring.boards.registry import get_board
+from scoring.boards.registry import get_board, list_boards
+from scoring.boards.render.files import FORMATS
 from scoring.boards.shapes import BoardTable, Number, Part, about, find_faults, optional
 
+from ..downloads import send_board
 from ..selectors.leaderboards import parse_query
 from ..services.leaderboards import Answer, answer_leaderboard
 
@@ -141,6 +145,23 @@ class AnyBoard(APIView):
     @extend_schema(exclude=True)
     def get(self, request: Request, slug: str, kind: str) -> Response:
         return answer_request(request, slug, kind)
+
+
+class BoardFile(APIView):
+    @extend_schema(
+        operation_id="leaderboards_file",
+        parameters=[OpenApiParameter("ending", OpenApiTypes.STR, OpenApiParameter.PATH, enum=list(FORMATS))],
+        responses={(200, media_type.partition(";")[0]): OpenApiTypes.STR for write, media_type in FORMATS.values()},
+    )
+    def get(self, request: Request, slug: str, kind: str, ending: str) -> HttpResponse:
+        """A leaderboard as CSV, JSON or LaTeX, with the parameters of the leaderboard. 503 while it is computed."""
+        project = get_project(user=request.user, slug=slug, need="read")
+        board = list_boards().get(kind)
+        if board is None or not board.query.in_leaderboards or ending not in FORMATS:
+            raise NotThere(_("There is no such file of a leaderboard."))
+        refuse_unknown(request.query_params, board.query.names())
+        query = parse_query(board.query, request.query_params, project)
+        return send_board(project=project, query=query, user=request.user, ending=ending)
 
 
 def answer_request(request: Request, slug: str, kind: str) -> Response:

@@ -42,6 +42,7 @@ PROJECT = [
         for kind, board in list_boards().items()
         if board.query.in_leaderboards
     ),
+    path("leaderboards/<slug:kind>/table.<slug:ending>", boards.BoardFile.as_view(), name="api-leaderboard-file"),
     path("leaderboards/<board:kind>/", boards.AnyBoard.as_view(), name="api-leaderboard"),
 ]
 urlpatterns = [

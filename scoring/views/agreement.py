@@ -27,12 +27,13 @@ from scoring.boards.render.page import Column, Grid, Scale, arrange, measure_wid
 from scoring.forms.agreement import FilterForm, PowerForm
 from scoring.forms.boards import AgreementForm
 
+from ..downloads import send_board
 from ..selectors.aspects import choose_judged_way, list_judged_ways
 from ..selectors.leaderboards import parse_query
 from ..selectors.planning import answer_plan, answer_power, read_question
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.planning import answer_pilot
-from .boards import make_plot_params, plan_picture, send_board
+from .boards import make_plot_params, plan_picture
 
 
 @project_page(GET="read")
@@ -125,7 +126,8 @@ def filter_move(request: HttpRequest, project: Project, name: str, move: str) ->
 
 @project_page(GET="read")
 def agreement_file(request: HttpRequest, project: Project, ending: str) -> HttpResponse:
-    return send_board(request, project, parse_query(AgreementQuery, _read_params(request)), ending)
+    query = parse_query(AgreementQuery, _read_params(request))
+    return send_board(project=project, query=query, user=request.user, ending=ending)
 
 
 # ---- parts of the pages ---------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.common.errors import BadInput, Busy, NotThere
+from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.pages import page, project_page
 from evalapp.names import natural_key
 from evalapp.side_figures import side_value
@@ -20,12 +20,12 @@ from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics.columns import describe_scatter
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
-from scoring.boards.render.files import FORMATS
 from scoring.boards.systems.query import SystemsQuery
 from scoring.forms.boards import BoardForm
 from scoring.forms.games import GamesForm
 from scoring.plots.drawing import Picture, draw_scatter, size_scatter
 
+from ..downloads import send_board
 from ..models import ScoreSet
 from ..selectors.games import METHOD, list_judges
 from ..selectors.leaderboards import parse_query
@@ -33,9 +33,6 @@ from ..selectors.reports import has_choices
 from ..services.leaderboards import Answer, answer_leaderboard, note_reading
 from ..services.reports import start_games
 from .starting import start_run
-
-#: Last parts of the names of files.
-STEMS = {"enhanced": "by-references"}
 
 
 @project_page(GET="read")
@@ -216,23 +213,8 @@ def make_plot_params(query: Any, answer: Answer) -> str:
 
 @project_page(GET="read")
 def board_file(request: HttpRequest, project: Project, kind: str, ending: str) -> HttpResponse:
-    return send_board(request, project, parse_query(get_board(kind).query, request.GET, project), ending)
-
-
-def send_board(request: HttpRequest, project: Project, query: Query, ending: str) -> HttpResponse:
-    """Return the file of a board, or 503 while the table is computed."""
-    answer = answer_leaderboard(project=project, query=query, user=request.user)
-    if answer.table is None or not answer.is_current:
-        raise Busy(_("The table is being computed. Wait until its page shows it, then try again."), wait=5)
-    return make_file(answer.table, ending, f"{project.slug}-{STEMS.get(query.kind, query.kind)}")
-
-
-def make_file(table: Mapping[str, Any], ending: str, stem: str) -> HttpResponse:
-    """Return a table as CSV, JSON or LaTeX."""
-    write, media_type = FORMATS[ending]
-    response = HttpResponse(write(table), content_type=media_type)
-    response.headers["Content-Disposition"] = f'attachment; filename="{stem}.{ending}"'
-    return response
+    query = parse_query(get_board(kind).query, request.GET, project)
+    return send_board(project=project, query=query, user=request.user, ending=ending)
 
 
 def get_plotted_set(project: Project, query: EvaluatorsQuery, slug: str) -> ScoreSet:

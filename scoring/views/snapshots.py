@@ -21,12 +21,13 @@ from scoring.boards.render.figures import has_earlier_test, letters_caption
 from scoring.boards.render.page import Column, Grid, arrange, measure_width
 from scoring.boards.systems import columns as systems_columns
 
+from ..downloads import make_file
 from ..models import Snapshot
 from ..selectors.leaderboards import parse_query
 from ..selectors.snapshots import Changes, compare_tables, get_snapshot, list_snapshots
 from ..services.leaderboards import Answer, answer_leaderboard
 from ..services.snapshots import delete_snapshot, take_snapshot
-from .boards import build_grid, list_coefficients, make_file, plan_picture
+from .boards import build_grid, list_coefficients, plan_picture
 
 NOW = "now"
 

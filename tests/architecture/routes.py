@@ -397,6 +397,7 @@ API: dict[str, list[Rule]] = {
     "api-leaderboard-aspects": [R("read")],
     "api-leaderboard-matrix": [R("read")],
     "api-leaderboard": [R("read", kind="matrix")],
+    "api-leaderboard-file": [R("read", kind="systems", ending="tex")],
     "api-report-list": [R("read"), R("manage", "post")],
     "api-report": [R("read", pk="report"), R("manage", "delete", pk="report")],
     "api-report-pdf": [R("read", pk="report")],

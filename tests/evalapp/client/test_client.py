@@ -371,7 +371,7 @@ def test_export_to_a_folder_and_to_dataframes(filled, tmp_path):
     assert list(parquet["outputs"]["text"]) == list(frames["outputs"]["text"])
     with pytest.raises(ClientError, match="jsonl or parquet"):
         filled.export("csv").to_pandas()
-    assert len(list(filled.exports())) == 4
+    assert len(list(filled.exports())) == 3  # without that of to_pandas
 
 
 def test_rows_to_pandas(filled):

@@ -10,10 +10,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from django.urls import reverse
 from django.utils import timezone
 
 from evalapp.accounts.models import Project
-from evalapp.client import NotFound, UploadFaulty
+from evalapp.client import NotFound, UploadFaulty, WrongOrder
 from evalapp.client.leaderboards import Leaderboard
 from evalapp.common.models import Run
 from tests.taking import WHOLE, as_bytes, written
@@ -104,3 +105,28 @@ def test_true_shows_a_bar_for_each_phase(filled, capsys):
     filled.to_pandas(progress=True)
     shown = capsys.readouterr().err
     assert re.search(r"downloading outputs.jsonl: 100%", shown)
+
+
+def test_leaderboard_as_latex_equals_the_file_of_its_page(filled, client, cast):
+    board = filled.leaderboard("systems", aspect="quality", method="mean")
+    client.force_login(cast.researcher)
+    address = reverse("scoring:systems-file", args=["alpha", "tex"])
+    page = client.get(address, {"aspect": "quality", "method": "mean"})
+    assert board.to_latex() == page.content.decode()
+    assert r"\toprule" in board.to_latex()
+    with pytest.raises(WrongOrder):
+        Leaderboard(board.table).to_latex()
+
+
+def test_curves_of_checkpoints(filled):
+    steps = [
+        {"item": item, "system": "m", "step": step, "text": "x" * step} for item in ("i1", "i2") for step in (1, 9)
+    ]
+    filled.upload_rows("outputs", steps)
+    rated = [{**row, "rater": "r", "aspect": "quality", "value": 1 + row["step"] % 4} for row in steps]
+    filled.upload_rows("ratings", [{key: row[key] for key in row if key != "text"} for row in rated])
+    filled.score("length").wait()
+    curves = filled.checkpoint_curves("length", aspect="quality").to_pandas()
+    assert curves[["by", "system", "step", "value"]].values.tolist() == [
+        ["people", "m", 1, 2.0], ["people", "m", 9, 2.0], ["length", "m", 1, 1.0], ["length", "m", 9, 1.0],
+    ]  # fmt: skip
