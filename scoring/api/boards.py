@@ -39,6 +39,10 @@ DESCRIPTIONS = {
 }
 
 
+#: Formats of leaderboards besides JSON.
+FILES = {ending: written for ending, written in FORMATS.items() if ending != "json"}
+
+
 class PendingSerializer(serializers.Serializer):
     """A large table that is not computed yet: ask again when the run has ended."""
 
@@ -150,14 +154,14 @@ class AnyBoard(APIView):
 class BoardFile(APIView):
     @extend_schema(
         operation_id="leaderboards_file",
-        parameters=[OpenApiParameter("ending", OpenApiTypes.STR, OpenApiParameter.PATH, enum=list(FORMATS))],
-        responses={(200, media_type.partition(";")[0]): OpenApiTypes.STR for write, media_type in FORMATS.values()},
+        parameters=[OpenApiParameter("ending", OpenApiTypes.STR, OpenApiParameter.PATH, enum=list(FILES))],
+        responses={(200, media_type.partition(";")[0]): OpenApiTypes.STR for write, media_type in FILES.values()},
     )
     def get(self, request: Request, slug: str, kind: str, ending: str) -> HttpResponse:
-        """A leaderboard as CSV, JSON or LaTeX, with the parameters of the leaderboard. 503 while it is computed."""
+        """A leaderboard as CSV or LaTeX, with the parameters of the leaderboard. 503 while it is computed."""
         project = get_project(user=request.user, slug=slug, need="read")
         board = list_boards().get(kind)
-        if board is None or not board.query.in_leaderboards or ending not in FORMATS:
+        if board is None or not board.query.in_leaderboards or ending not in FILES:
             raise NotThere(_("There is no such file of a leaderboard."))
         refuse_unknown(request.query_params, board.query.names())
         query = parse_query(board.query, request.query_params, project)

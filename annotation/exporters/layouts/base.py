@@ -60,7 +60,8 @@ class ItemRows:
             a, other = name_side((row["system_a"], row.get("step_a"))), row["system_b"]
             b = name_side((other, row.get("step_b"))) if isinstance(other, str) else name_reference(other["reference"])
             is_turned = (b, a) in pairs
-            verdict: str = _TURNED.get(row["verdict"], row["verdict"]) if is_turned else row["verdict"]
+            verdict = str(row["verdict"])
+            verdict = _TURNED.get(verdict, verdict) if is_turned else verdict
             pairs.setdefault((b, a) if is_turned else (a, b), []).append((row["rater"], row["aspect"], verdict))
         return pairs
 

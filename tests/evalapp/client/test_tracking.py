@@ -93,13 +93,14 @@ def test_tensorboard_events(tmp_path):
 
 
 def test_mlflow_files(tmp_path, monkeypatch):
-    pytest.importorskip("mlflow")
+    mlflow = pytest.importorskip("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     tracker = MLflow("weekend", uri=tmp_path.as_uri())
     log_both(tracker)
-    history = tracker._client.get_metric_history(tracker.run_id, "training/loss")
+    client = mlflow.MlflowClient(tracking_uri=tmp_path.as_uri())
+    history = client.get_metric_history(tracker.run_id, "training/loss")
     assert [(point.step, point.value) for point in history] == [(10, 0.75)]
-    run = tracker._client.get_run(tracker.run_id)
+    run = client.get_run(tracker.run_id)
     assert run.info.status == "FINISHED"
     assert run.data.metrics["leaderboard/h_x/value"] == 2.5
 
