@@ -6,6 +6,7 @@ import math
 import re
 from datetime import timedelta
 from html.parser import HTMLParser
+from operator import methodcaller
 
 import numpy as np
 import pandas as pd
@@ -52,7 +53,7 @@ class Table(HTMLParser):
 
 def show(value) -> list[str]:
     """The cells that a notebook shows of a value."""
-    return Table(value._repr_html_()).cells
+    return Table(methodcaller("_repr_html_")(value)).cells
 
 
 def test_frames_of_a_project_make_an_equal_project(filled, connect, cast, tmp_path):
