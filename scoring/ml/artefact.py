@@ -4,13 +4,17 @@ safetensors.
 `evaluator.json` (name, settings, state), `config.json` and `model.safetensors` (the network), the tokenizer's files
 where the encoder was trained with it, `card.md`, `train_log.jsonl`, `split.json` (the training data by names and
 hashes) and `fixtures.jsonl` (ten inputs with their scores, checked when it is loaded).
+
+A trained encoder is stored as transformers stores it: `config.json` is the encoder's own with the network's settings
+under `evalapp`, and its weights have the prefix of its architecture. `AutoModel` and `AutoTokenizer` therefore read the
+encoder from the folder, as from any model with a task head. Older folders name the encoder's weights `encoder.*`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -37,6 +41,8 @@ WEIGHTS, CONFIG, CARD, LOG, SPLIT, FIXTURES = (
 )
 REQUIRED = (ARTIFACT, CONFIG, WEIGHTS, CARD, LOG, SPLIT, FIXTURES)
 TOKENIZER_CONFIG = "tokenizer_config.json"
+#: The entry of config.json with the network's settings, next to those of its encoder; also the prefix of its heads.
+OWN_CONFIG = "evalapp"
 #: Files of the tokenizer. An uploaded folder may contain these and the required files only.
 TOKENIZER_FILES = (
     "tokenizer.json",
@@ -130,6 +136,8 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     artefact.network.config.__dict__.pop("use_cache", None)
     with without_progress_bar():
         artefact.network.save_pretrained(str(folder))
+    if artefact.network.encoder is not None:
+        _store_as_encoder(folder, artefact.network)
     source = artefact.encoder
     if source is not None and artefact.embedded:
         for name in TOKENIZER_FILES:
@@ -173,6 +181,35 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
     # safetensors writes weights readable by the owner only; give them the mode of the other files.
     (folder / WEIGHTS).chmod((folder / ARTIFACT).stat().st_mode)
+
+
+def _store_as_encoder(folder: Path, network: Network) -> None:
+    """Give the saved files of a `network` the form that `AutoModel` reads its encoder from."""
+    from safetensors.torch import load_file, save_file
+
+    prefix = str(network.encoder.base_model_prefix)  # type: ignore[union-attr]
+    weights = {_stored_name(name, prefix): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+    draft = folder / f"{WEIGHTS}.renamed"
+    save_file(weights, draft, metadata={"format": "pt"})
+    draft.replace(folder / WEIGHTS)
+    saved = _json_object(folder / CONFIG)
+    foreign = ("auto_map", "torch_dtype", "transformers_version")
+    config = {key: value for key, value in (network.config.encoder or {}).items() if key not in foreign}
+    own = {"network": network.config.network, "attention": network.config.attention}
+    _write(folder / CONFIG, _dumped({**config, "dtype": saved["dtype"], OWN_CONFIG: own}, indent=2) + "\n")
+
+
+def _stored_name(name: str, prefix: str) -> str:
+    """The name of a network's weight in the file: of the encoder as transformers names it, of everything else under
+    `evalapp`."""
+    own = name.removeprefix("encoder.")
+    return f"{OWN_CONFIG}.{name}" if own == name else f"{prefix}.{own}"
+
+
+def _network_name(name: str) -> str:
+    """The reverse of `_stored_name`."""
+    prefix, _, rest = name.partition(".")
+    return rest if prefix == OWN_CONFIG else f"encoder.{rest}"
 
 
 def read_artefact(folder: Path, network_class: type[Network], encoder: str | None = None) -> Artefact:
@@ -271,25 +308,46 @@ def _read_network(folder: Path, network_class: type[Network]) -> Network:
     try:
         # An invalid configuration fails in whichever part of the network reads it first.
         with without_progress_bar(), without_report(), _damaged(folder, CONFIG):
-            _json_object(folder / CONFIG)
-            _check_weights(folder, network_class)
-            network: Network = network_class.from_pretrained(str(folder), **_LOCAL)
+            given = _read_stored(folder)
+            _check_weights(folder, network_class, given)
+            network: Network = network_class.from_pretrained(**given, **_LOCAL)
     except (SafetensorError, RuntimeError) as error:
         raise ArtefactError(str(folder), f"its network cannot be read: {error}") from error
     return network.eval()
 
 
-def _check_weights(folder: Path, network_class: type[Network]) -> None:
+def _read_stored(folder: Path) -> dict[str, Any]:
+    """The arguments of `from_pretrained` that read the network in a `folder`."""
+    config = _json_object(folder / CONFIG)
+    if OWN_CONFIG not in config:  # of an older version, or without an encoder
+        return {"pretrained_model_name_or_path": str(folder)}
+    from safetensors.torch import load_file
+
+    from scoring.ml.network import NetworkConfig
+
+    own = config.pop(OWN_CONFIG)
+    network = NetworkConfig(encoder=config, network=own["network"], attention=own["attention"], dtype=config["dtype"])
+    weights = {_network_name(name): tensor for name, tensor in load_file(folder / WEIGHTS).items()}
+    return {"pretrained_model_name_or_path": None, "config": network, "state_dict": weights}
+
+
+def _check_weights(folder: Path, network_class: type[Network], given: Mapping[str, Any]) -> None:
     """Compare names and sizes of the weights with the configuration before memory is allocated for them: missing
     weights would be initialised at random, and a few bytes of configuration could request all memory."""
     read: Any = network_class.from_pretrained(
-        str(folder), device_map="meta", output_loading_info=True, ignore_mismatched_sizes=True, **_LOCAL
+        **given, device_map="meta", output_loading_info=True, ignore_mismatched_sizes=True, **_LOCAL
     )
-    result: dict[str, Any] = read[1]
+    network, result = read
+
+    def say(names: Iterable[str], what: str) -> list[str]:
+        if "state_dict" in given:
+            names = (_stored_name(name, network.encoder.base_model_prefix) for name in names)
+        return [f"{name} {what}" for name in sorted(names)]
+
     wrong = [
-        *(f"{name} is missing" for name in sorted(result["missing_keys"])),
-        *(f"{name} is not known" for name in sorted(result["unexpected_keys"])),
-        *(f"{name} has another size" for name in sorted(name for name, *_ in result["mismatched_keys"])),
+        *say(result["missing_keys"], "is missing"),
+        *say(result["unexpected_keys"], "is not known"),
+        *say((name for name, *_ in result["mismatched_keys"]), "has another size"),
     ]
     if wrong:
         more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""

@@ -29,7 +29,7 @@ MAX_BYTES = {
 }
 MAX_TEXT = 20_000_000
 BINARY = ("model.safetensors", "spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
-#: The keys that `save_pretrained` of transformers and of this library write into config.json.
+#: The keys of config.json without an encoder, or in the form of older versions.
 CONFIG_KEYS = frozenset(
     {
         "architectures", "attention", "dtype", "encoder", "model_type", "network", "torch_dtype",
@@ -156,16 +156,23 @@ def _header_faults(header: Mapping[str, Any] | None, place: str) -> Iterator[Fau
 
 
 def _config_faults(config: Mapping[str, Any] | None, place: str) -> Iterator[Fault]:
+    from scoring.ml.artefact import OWN_CONFIG
     from scoring.ml.network import ARCHITECTURES
 
     if config is None:
         yield Fault(_("is not a JSON object"), file=place)
         return
-    unknown = sorted(set(config) - CONFIG_KEYS)
+    own = config.get(OWN_CONFIG)
+    if isinstance(own, dict):
+        # The encoder's own configuration with the network's in it; of the keys only foreign code is refused.
+        encoder: Any = {key: value for key, value in config.items() if key != OWN_CONFIG}
+        unknown = sorted(set(own) - {"network", "attention"})
+    else:
+        encoder, unknown = config.get("encoder"), sorted(set(config) - CONFIG_KEYS)
+        if config.get("model_type") != "evalapp":
+            yield Fault(_("has the model type %(type)r, not evalapp") % {"type": config.get("model_type")}, file=place)
     if unknown:
         yield Fault(_("has unknown entries: %(names)s") % {"names": ", ".join(unknown)[:200]}, file=place)
-    if config.get("model_type") != "evalapp":
-        yield Fault(_("has the model type %(type)r, not evalapp") % {"type": config.get("model_type")}, file=place)
     for name, value in _list_numbers(config):
         limit = MAX_LAYERS if "layers" in name else MAX_WORDS if "vocab" in name or "position" in name else MAX_SIZE
         if abs(value) > limit and "seed" not in name:
@@ -173,7 +180,6 @@ def _config_faults(config: Mapping[str, Any] | None, place: str) -> Iterator[Fau
             text %= {"name": name, "value": f"{value:,}", "limit": f"{limit:,}"}
             yield Fault(text, file=place, field=name)
             return
-    encoder = config.get("encoder")
     if encoder is None:
         return
     if not isinstance(encoder, dict) or encoder.get("model_type") not in ARCHITECTURES:

@@ -68,6 +68,12 @@ def _config(**more: Any) -> Callable[[Path], Any]:
     return lambda folder: (folder / "config.json").write_text(json.dumps({**CONFIG, **more}))
 
 
+def _merged(**more: Any) -> Callable[[Path], Any]:
+    """A configuration of an encoder with the network's settings in it."""
+    content = {**BERT, "evalapp": {"network": {}, "attention": "sdpa"}, **more}
+    return lambda folder: (folder / "config.json").write_text(json.dumps(content))
+
+
 def _weights(content: bytes) -> Callable[[Path], Any]:
     return lambda folder: (folder / "model.safetensors").write_bytes(content)
 
@@ -104,6 +110,11 @@ BERT = {"model_type": "bert", "hidden_size": 32}
         (_config(encoder={**BERT, "num_hidden_layers": 10**5}), "the maximum is 200"),
         (_config(encoder={**BERT, "vocab_size": 10**10}), "the maximum is 2,000,000"),
         (_config(network={"hidden": 10**9}), "the maximum is 20,000"),
+        (_merged(auto_map={"AutoModel": "x.Y"}), "code of an upload is never run"),
+        (_merged(model_type="gpt2"), "of the type"),
+        (_merged(hidden_size=10**7), "the maximum is 20,000"),
+        (_merged(evalapp={"network": {"hidden": 10**9}}), "the maximum is 20,000"),
+        (_merged(evalapp={"network": {}, "auto_map": {}}), "unknown entries: auto_map"),
         (_config(model_type="gpt2"), "not evalapp"),
         (_file("config.json", b"[" * 200_000), "not a JSON object"),
     ],

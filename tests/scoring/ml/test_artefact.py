@@ -33,11 +33,15 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Its tokenizer's limit is below the encoder's positions.
     path = root / "encoder" / "tokenizer_config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "model_max_length": 40}))
+    fit("adversarial", few(), encoder=encoder, max_steps=1).save_pretrained(root / "out")
+    return root / "out"
+
+
+def few() -> Dataset:
+    """The smallest data that `adversarial` learns from."""
     items = tuple(Item(f"i{n}", context=(f"tea {n}",), references=(f"dog {n} ran",)) for n in range(12))
     outputs = tuple(Output(f"i{n}", "s", f"cat {n} sat") for n in range(12))
-    data = Dataset("few", systems=(System("s"),), items=items, outputs=outputs)
-    fit("adversarial", data, encoder=encoder, max_steps=1).save_pretrained(root / "out")
-    return root / "out"
+    return Dataset("few", systems=(System("s"),), items=items, outputs=outputs)
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +93,51 @@ def test_loading_and_saving_again_changes_nothing(folder: Path, tmp_path: Path) 
     assert names == sorted(path.name for path in (tmp_path / "again").iterdir())
     for name in ("evaluator.json", "fixtures.jsonl", "split.json"):
         assert (folder / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+
+
+def write_as_older(folder: Path) -> None:
+    """Give a saved evaluator with a trained encoder the form of versions before 0.2.0: a configuration of our own kind,
+    and the encoder's weights under `encoder`."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    own = config.pop("evalapp")
+    older = {"model_type": "evalapp", "encoder": config, **own}
+    (folder / "config.json").write_text(json.dumps(older), encoding="utf-8")
+    names = {name: name.partition(".")[2] for name in load_file(folder / "model.safetensors")}
+    names = {name: rest if name.startswith("evalapp.") else f"encoder.{rest}" for name, rest in names.items()}
+    weights = {names[name]: tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def test_older_form_loads_with_its_signature_and_scores(tuned: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
+    write_as_older(folder)
+    older, now = load(folder), load(tuned)
+    assert older.signature == now.signature
+    np.testing.assert_array_equal(older.score(RECORDS), now.score(RECORDS))
+    older.save_pretrained(tmp_path / "again")
+    assert (tmp_path / "again" / "model.safetensors").read_bytes() == (tuned / "model.safetensors").read_bytes()
+
+
+@pytest.mark.parametrize("family", ["bert", "roberta", "distilbert"])
+def test_other_libraries_read_the_encoder_from_the_folder(family: str, tmp_path: Path) -> None:
+    """`AutoModel` and `SentenceTransformer` without this library give the vectors that the evaluator computes."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel, AutoTokenizer
+
+    from scoring.ml.layers.pooling import pool
+
+    made = fit("adversarial", few(), encoder=tiny_encoder(family, tmp_path / "encoder", layers=1), max_steps=1)
+    made.save_pretrained(tmp_path / "out")
+    texts = ["the cat sat on the mat", "tea"]
+    inputs = AutoTokenizer.from_pretrained(tmp_path / "out")(texts, padding=True, return_tensors="pt")
+    assert isinstance(made, TrainedEvaluator)
+    with torch.no_grad():
+        expected = made.network.eval().hidden(**inputs)
+        hidden = AutoModel.from_pretrained(tmp_path / "out")(**inputs).last_hidden_state
+    np.testing.assert_allclose(hidden, expected, atol=1e-6)
+    pooled = pool(expected, inputs["attention_mask"], "mean")
+    vectors = SentenceTransformer(str(tmp_path / "out"), device="cpu").encode(texts)
+    np.testing.assert_allclose(vectors, pooled, atol=1e-6)
 
 
 def test_older_artefacts_without_counts_load(folder: Path) -> None:
@@ -152,7 +201,7 @@ def test_invalid_configuration_is_named(folder: Path, content: bytes) -> None:
 
 @pytest.mark.parametrize("network", [{}, [], "x"])
 def test_invalid_sizes_are_named(folder: Path, network: object) -> None:
-    edit(folder / "config.json", lambda content: content.update(network=network))
+    edit(folder / "config.json", lambda content: content.get("evalapp", content).update(network=network))
     with pytest.raises(ArtefactError, match=r"config\.json is damaged"):
         load(folder)
 
@@ -163,7 +212,7 @@ def test_weights_that_do_not_fit_the_configuration_are_named(folder: Path) -> No
     first = sorted(weights)[0]
     faults = {
         f"{first} is missing": {name: value for name, value in weights.items() if name != first},
-        "other is not known": {**weights, "other": torch.zeros(2)},
+        f"{first}s is not known": {**weights, f"{first}s": torch.zeros(2)},
         f"{first} has another size": {**weights, first: torch.zeros(3, 1)},
     }
     for said, content in faults.items():
@@ -178,7 +227,7 @@ def test_configuration_with_enormous_sizes_takes_no_memory(tuned: Path, tmp_path
     """Once, an upload of a few kilobytes requested 150 GB."""
     folder = Path(shutil.copytree(tuned, tmp_path / "copy"))
     sizes = {"vocab_size": 2_000_000, "hidden_size": 19_200, "intermediate_size": 20_000}
-    edit(folder / "config.json", lambda content: content["encoder"].update(sizes))
+    edit(folder / "config.json", lambda content: content.update(sizes))
     with pytest.raises(ArtefactError, match="has another size"):
         load(folder)
 

@@ -85,7 +85,7 @@ def test_every_trained_evaluator_can_be_imported_elsewhere(settings, everything,
     # Older ones had that entry written out.
     path = tmp_path / "made" / "config.json"
     config = json.loads(path.read_text(encoding="utf-8"))
-    assert "use_cache" not in config
+    assert "use_cache" not in config.get("evalapp", config)
     path.write_text(json.dumps({**config, "use_cache": False}), encoding="utf-8")
     check_folder(tmp_path / "made")
     modes = {path.stat().st_mode for path in (tmp_path / "made").iterdir()}
