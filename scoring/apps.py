@@ -8,10 +8,12 @@ class ScoringConfig(AppConfig):
         from annotation.services import hooks
         from evalapp.common import hooks as common_hooks
         from evalapp.common import overview
+        from evalapp.hub_access import forbid_access
 
         from . import jobs  # noqa: F401  (registers the background jobs)
         from .views import overview as ours
 
+        forbid_access()  # only the command `hub` contacts it
         common_hooks.PROJECT_CLEANERS.register("scoring.services.training:remove_artefacts")
         common_hooks.BACKUP_FILES.register("scoring.selectors.backup_files:list_backup_files")
         common_hooks.PROJECT_CLEANERS.register("scoring.services.columns:remove_columns")

@@ -15,6 +15,7 @@ from scoring.ml.errors import (
     ArtefactError,
     DatasetError,
     EncoderError,
+    HubError,
     InvalidOption,
     InvalidRecords,
     NotTrained,
@@ -22,7 +23,7 @@ from scoring.ml.errors import (
     TrainingDataError,
     UnknownEvaluator,
 )
-from scoring.ml.registry import catalogue, load
+from scoring.ml.registry import catalogue, from_pretrained, load
 from scoring.ml.types import Comparison, Dataset, Dialogue, Item, Output, Rating, Record, System
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ __all__ = [
     "EncoderError",
     "Entry",
     "Evaluator",
+    "HubError",
     "InvalidOption",
     "InvalidRecords",
     "Item",
@@ -70,6 +72,7 @@ __all__ = [
     "catalogue",
     "cross_fit",
     "fit",
+    "from_pretrained",
     "load",
     "plan",
     "read_dataset",

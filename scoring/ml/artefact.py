@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -58,6 +59,18 @@ TOKENIZER_FILES = (
     "tokenizer.model",
 )
 ALLOWED = (*REQUIRED, *TOKENIZER_FILES)
+#: The folder of a frozen encoder that an artefact brings along.
+ENCODER_FOLDER = "encoder"
+#: Size limits in bytes of the files of an artefact from elsewhere; files of weights have none of their own.
+MAX_BYTES = {
+    "tokenizer.json": 200_000_000,
+    "vocab.json": 50_000_000,
+    "merges.txt": 50_000_000,
+    "vocab.txt": 50_000_000,
+    SPLIT: 200_000_000,
+}
+MAX_TEXT = 20_000_000
+BINARY = (".safetensors", ".model")
 #: The fields of `evaluator.json` and of its encoder, and their types.
 HEADER: Mapping[str, tuple[type, ...]] = {
     "evaluator": (str,),
@@ -125,10 +138,17 @@ def weights_hash(network: Network) -> str:
     return digest.hexdigest()
 
 
-def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: str) -> None:
+def find_size_limit(file: str) -> int | None:
+    """Return the most bytes that a file of an artefact from elsewhere may have; None for weights."""
+    name = file.rpartition("/")[2]
+    return None if name.endswith(BINARY) else MAX_BYTES.get(name, MAX_TEXT)
+
+
+def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: str, portable: bool = False) -> None:
     """Write the files of an `artefact`, with its `signature` and model `card`, into `folder`, which exists.
 
-    The caller makes the folder appear complete or not at all (`training.store.write_folder`).
+    With `portable` a frozen encoder that only this machine has is copied into it. The caller makes the folder appear
+    complete or not at all (`training.store.write_folder`).
     """
     from scoring.ml.encoders.loading import without_progress_bar
 
@@ -139,22 +159,25 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     if artefact.network.encoder is not None:
         _store_as_encoder(folder, artefact.network)
     source = artefact.encoder
+    name = "" if source is None else _find_lasting_name(source, artefact.embedded)
     if source is not None and artefact.embedded:
-        for name in TOKENIZER_FILES:
-            if (source.folder / name).is_file():
-                (folder / name).write_bytes((source.folder / name).read_bytes())
+        _copy_files(source.folder, folder, TOKENIZER_FILES)
+    elif source is not None and portable and Path(name).is_absolute():
+        (folder / ENCODER_FOLDER).mkdir()
+        _copy_files(source.folder, folder / ENCODER_FOLDER, (CONFIG, "model*.safetensors*", *TOKENIZER_FILES))
+        name = source.short_name
     content = {
         "evaluator": artefact.evaluator,
         "trained": True,
         "profile": artefact.profile,
         "seed": artefact.seed,
         "aspects": list(artefact.aspects),
-        "settings": dict(artefact.settings),
+        "settings": {key: strip_folder(value) if portable else value for key, value in artefact.settings.items()},
         "state": dict(artefact.state),
         "encoder": None
         if source is None
         else {
-            "name": _portable(source),
+            "name": name,
             "weights": source.weights,
             "embedded": artefact.embedded,
             "max_length": source.max_length(),
@@ -181,6 +204,17 @@ def write_artefact(artefact: Artefact, folder: Path, *, signature: str, card: st
     _write(folder / FIXTURES, "".join(json.dumps(row) + "\n" for row in rows))
     # safetensors writes weights readable by the owner only; give them the mode of the other files.
     (folder / WEIGHTS).chmod((folder / ARTIFACT).stat().st_mode)
+
+
+def strip_folder(value: Any) -> Any:
+    """Return an option's `value`; of a path on this machine only the last part."""
+    return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
+
+
+def _copy_files(source: Path, target: Path, patterns: Sequence[str]) -> None:
+    for pattern in patterns:
+        for path in source.glob(pattern):
+            shutil.copyfile(path, target / path.name)
 
 
 def _store_as_encoder(folder: Path, network: Network) -> None:
@@ -369,7 +403,11 @@ def _find(
             raise ArtefactError(str(folder), "its tokenizer's files are not those that were saved; copy them again")
         source = EncoderSource(str(said["name"]), folder, str(said["weights"]), config, tokenizer)
     else:
-        source = _named(folder, elsewhere or str(said["name"]))
+        brought = next((path for path in _brought_along(folder) if (path / CONFIG).is_file()), None)
+        if brought is not None and elsewhere is None:
+            source = replace(find_encoder(str(brought)), name=str(said["name"]))
+        else:
+            source = _named(folder, elsewhere or str(said["name"]))
         if source.weights != said["weights"]:
             raise ArtefactError(
                 str(folder),
@@ -385,6 +423,12 @@ def _find(
             f"its {TOKENIZER_CONFIG} is missing or another one; copy it again",
         )
     return source
+
+
+def _brought_along(folder: Path) -> tuple[Path, ...]:
+    """Where the frozen encoder of an artefact may lie: in it, or next to it if it is a fold."""
+    inside = folder / ENCODER_FOLDER
+    return (inside, folder.parent / ENCODER_FOLDER) if folder.name.startswith("fold-") else (inside,)
 
 
 def _named(folder: Path, name: str) -> EncoderSource:
@@ -411,8 +455,11 @@ def _json_object(path: Path) -> dict[str, Any]:
     return content
 
 
-def _portable(source: EncoderSource) -> str:
-    """The name to save for an encoder: its name if that finds it on any machine, else its folder."""
+def _find_lasting_name(source: EncoderSource, embedded: bool) -> str:
+    """The name to save for an encoder: its name if that finds it on any machine, else its folder. An embedded one is
+    never looked for, so its folder is not saved."""
+    if embedded:
+        return source.short_name if Path(source.name).is_absolute() else source.name
     try:
         # A relative folder is found from the current directory only.
         here = Path(source.name).is_dir() and not Path(source.name).is_absolute()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,17 @@ from typing import Protocol, Self, cast, runtime_checkable
 
 import numpy as np
 
+from scoring.ml.artefact import ENCODER_FOLDER
 from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress, shift_progress
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError
+from scoring.ml.hub import send_evaluator
 from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.sums import weighted_mean, weighted_statistics
 from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.training.hub_card import write_hub_card
 from scoring.ml.training.store import write_folder, write_json
 from scoring.ml.types import Record, training_names
 
@@ -186,15 +190,37 @@ class CrossFitted(Evaluator):
         result = tuple(n for n, member in enumerate(self.members) if member.trained_on.isdisjoint(names))
         return result or tuple(range(len(self.members)))
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write `evaluator.json` and one folder per fold; the folder appears whole or not at all."""
+    def save_pretrained(self, folder: str | Path, *, portable: bool = False) -> None:
+        """Write `evaluator.json` and one folder per fold; the folder appears whole or not at all. `portable` is as for
+        a single model; the encoder is copied once."""
 
         def write(draft: Path) -> None:
             for number, member in enumerate(self.members):
-                member.save_pretrained(draft / f"fold-{number}")
+                place = draft / f"fold-{number}"
+                member.save_pretrained(place, portable=portable)
+                if (copied := place / ENCODER_FOLDER).is_dir():
+                    copied.rename(draft / ENCODER_FOLDER) if number == 0 else shutil.rmtree(copied)
             write_json(draft / ARTIFACT, self._header(folds=len(self.members)))
 
         write_folder(Path(folder), write)
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        private: bool = True,
+        licence: str = "",
+        datasets: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        message: str = "",
+        endpoint: str | None = None,
+    ) -> str:
+        """As `push_to_hub` of a single model, with the models of all folds."""
+        artefacts = [member.artefact for member in self.members]
+        card = write_hub_card(
+            name, self.entry, artefacts, self.signature, licence=licence, datasets=datasets, languages=languages
+        )
+        return send_evaluator(self, name, card, private=private, message=message, endpoint=endpoint)
 
     @classmethod
     def from_folder(

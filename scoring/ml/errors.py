@@ -129,3 +129,11 @@ class ArtefactError(ScoringError):
     def __init__(self, folder: str, message: str) -> None:
         self.folder = folder
         super().__init__(f"{folder}: {message}")
+
+
+class HubError(ScoringError):
+    """A model on the hub that cannot be fetched or sent."""
+
+    def __init__(self, model: str, message: str) -> None:
+        self.model = model
+        super().__init__(f"{model}: {message}")

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
+from evalapp.hub_access import is_hub_name
 from scoring.ml.base import ARTIFACT, Evaluator
 from scoring.ml.catalogue import Entry
 from scoring.ml.errors import ArtefactError, ScoringError, UnknownEvaluator
@@ -85,14 +86,18 @@ def resolve_alias(name: str) -> tuple[str, dict[str, Any]]:
     return next(((entry.name, {}) for entry in catalogue() if entry.name.replace("-", "") == bare), (name, {}))
 
 
-def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> Evaluator:
-    """Return an evaluator by its catalogue name or an alias (`bleu`, `chrF++`, `BERTScore`) with `options`, or from a
-    folder written by `save_pretrained` (`name_or_folder`).
+def load(name_or_folder: str | Path, *, verify: bool = True, revision: str | None = None, **options: Any) -> Evaluator:
+    """Return an evaluator by its catalogue name or an alias (`bleu`, `chrF++`, `BERTScore`) with `options`, from a
+    folder written by `save_pretrained`, or from the Hugging Face hub under "organisation/model" (`name_or_folder`).
+
+    From the hub only files of an evaluator of limited size are fetched, once, and none of them is run; `revision` is a
+    branch, tag or commit.
 
     Options given with a folder override the saved ones; `encoder` is the location of a trained evaluator's frozen
     encoder if that has moved (its weights must be the same). `verify` scores the fixtures of a trained evaluator again.
     Raises `UnknownEvaluator` (with similar names), `InvalidOption`, `NotTrained` for the name of a learned evaluator,
-    and `ArtefactError` for a folder that is damaged or scores differently than when it was saved.
+    `ArtefactError` for a folder that is damaged or scores differently than when it was saved, and `HubError` if it
+    cannot be fetched.
 
     >>> from scoring.ml import Record
     >>> load("token-f1").score([Record("the cat", references=["the cat sat"])]).round(2).tolist()
@@ -100,6 +105,10 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
     """
     name = str(name_or_folder)
     folder = Path(name_or_folder)
+    if isinstance(name_or_folder, str) and is_hub_name(name) and not folder.exists():
+        from scoring.ml.hub import fetch
+
+        folder = fetch(name, revision=revision)
     artifact = folder / ARTIFACT
     if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
         known, implied = resolve_alias(name)
@@ -111,6 +120,19 @@ def load(name_or_folder: str | Path, *, verify: bool = True, **options: Any) -> 
         # The score of a blank text may come from the state, which nothing has read yet.
         _ = evaluator.worst
     return evaluator
+
+
+def from_pretrained(name_or_folder: str | Path, *, revision: str | None = None, **options: Any) -> Evaluator:
+    """Return a saved evaluator from a folder or from the hub ("organisation/model"); otherwise as `load`.
+
+    Unlike `load` it takes no name of the catalogue. Raises `ArtefactError` and `HubError`.
+    """
+    if Path(name_or_folder).exists() and not (Path(name_or_folder) / ARTIFACT).is_file():
+        raise ArtefactError(str(name_or_folder), f"has no {ARTIFACT}: give a folder that save_pretrained wrote")
+    if not Path(name_or_folder).exists() and not is_hub_name(str(name_or_folder)):
+        message = "is neither a folder nor the name of a model on the hub, organisation/model"
+        raise ArtefactError(str(name_or_folder), message)
+    return load(name_or_folder, revision=revision, **options)
 
 
 def _load_saved(

@@ -30,9 +30,11 @@ from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Engine, resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
+from scoring.ml.hub import send_evaluator
 from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
+from scoring.ml.training.hub_card import write_hub_card
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import OWN, TrainingRecord, name_group
 from scoring.ml.training.store import write_folder
@@ -249,10 +251,43 @@ class TrainedEvaluator(Evaluator):
         references = get_references(record) if "references" in self.entry.needs else ()
         return (record.text, record.context, record.source, references)
 
-    def save_pretrained(self, folder: str | Path) -> None:
-        """Write the whole artefact, replacing an existing folder in one step. `load(folder)` reads it."""
-        artefact, card = self.artefact, self.card
-        write_folder(Path(folder), lambda draft: write_artefact(artefact, draft, signature=self.signature, card=card))
+    def save_pretrained(self, folder: str | Path, *, portable: bool = False) -> None:
+        """Write the whole artefact, replacing an existing folder in one step. `load(folder)` reads it.
+
+        If its encoder was trained, `AutoModel` and `AutoTokenizer` of transformers read the encoder from the folder. If
+        the encoder is frozen and lies in a folder of this machine, `portable` copies it into the artefact.
+        """
+        artefact, card, signature = self.artefact, self.card, self.signature
+        write_folder(
+            Path(folder),
+            lambda draft: write_artefact(artefact, draft, signature=signature, card=card, portable=portable),
+        )
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        private: bool = True,
+        licence: str = "",
+        datasets: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        message: str = "",
+        endpoint: str | None = None,
+    ) -> str:
+        """Save the evaluator on the Hugging Face hub as `name` ("organisation/model") and return its address.
+
+        The card becomes README.md with the hub's metadata; `licence`, `datasets` and `languages` are its identifiers.
+        The files contain ten texts of the training data (`fixtures.jsonl`), its names of items (`split.json`), and the
+        texts that some evaluators compare with (`evaluator.json`), so a new model is private unless you say otherwise.
+        Raises `HubError`.
+
+        >>> evaluator.push_to_hub("my-lab/fluency", licence="apache-2.0", languages=["en"])  # doctest: +SKIP
+        'https://huggingface.co/my-lab/fluency'
+        """
+        card = write_hub_card(
+            name, self.entry, [self.artefact], self.signature, licence=licence, datasets=datasets, languages=languages
+        )
+        return send_evaluator(self, name, card, private=private, message=message, endpoint=endpoint)
 
     @classmethod
     def from_folder(

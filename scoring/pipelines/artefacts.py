@@ -19,16 +19,6 @@ from ..models import Evaluator
 from ..services.artefacts import FOLD, incoming_folder, sweep_incoming
 from .publishing import list_members, publish
 
-#: Size limits of files that may be large, besides the weights.
-MAX_BYTES = {
-    "tokenizer.json": 200_000_000,
-    "vocab.json": 50_000_000,
-    "merges.txt": 50_000_000,
-    "vocab.txt": 50_000_000,
-    "split.json": 200_000_000,
-}
-MAX_TEXT = 20_000_000
-BINARY = ("model.safetensors", "spm.model", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model")
 #: The keys of config.json without an encoder, or in the form of older versions.
 CONFIG_KEYS = frozenset(
     {
@@ -80,17 +70,15 @@ def check_folder(folder: Path) -> None:
 
 
 def _find_faults(folder: Path) -> Iterator[Fault]:
-    from scoring.ml.artefact import ALLOWED, ARTIFACT, REQUIRED
+    from scoring.ml.artefact import ALLOWED, ARTIFACT, REQUIRED, find_size_limit
 
     for path in sorted(folder.rglob("*")):
         place = path.relative_to(folder).as_posix()
         inside = path.parent == folder or (path.parent.parent == folder and FOLD.fullmatch(path.parent.name))
         if path.is_symlink() or (path.is_file() and (path.name not in ALLOWED or not inside)):
             yield Fault(_("is not a file of an evaluator"), file=place)
-        elif path.is_file() and path.name not in BINARY:
-            limit = MAX_BYTES.get(path.name, MAX_TEXT)
-            if path.stat().st_size > limit:
-                yield Fault(_("is larger than %(n)d MB") % {"n": limit // 1_000_000}, file=place)
+        elif (limit := find_size_limit(path.name)) is not None and path.is_file() and path.stat().st_size > limit:
+            yield Fault(_("is larger than %(n)d MB") % {"n": limit // 1_000_000}, file=place)
     header = _read_object(folder / ARTIFACT)
     if header is None:
         yield Fault(_("is missing or not a JSON object"), file=ARTIFACT)

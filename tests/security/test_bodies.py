@@ -364,11 +364,11 @@ def test_no_other_module_can_open_connections():
     """Only these modules may open connections; each takes its address from the settings or the operator."""
     allowed = {
         "evalapp/client", "evalapp/ops", "evalapp/common", "evalapp/management", "evalapp/celery.py", "retrieval/index",
-        "retrieval/services", "scoring/live",
+        "retrieval/services", "scoring/live", "scoring/ml/hub.py",
+        "scoring/ml/encoders/source.py", "scoring/ml/training/hub_card.py",  # the local cache; metadata
     }  # fmt: skip
-    fetching = re.compile(
-        r"^\s*(?:import|from)\s+(requests|httpx|urllib3|urllib\.request|aiohttp|socket|http\.client|ftplib)\b", re.M
-    )
+    names = "requests|httpx|urllib3|urllib\\.request|aiohttp|socket|http\\.client|ftplib|huggingface_hub"
+    fetching = re.compile(rf"^\s*(?:import|from)\s+({names})\b", re.M)
     found = {
         path.relative_to(ROOT).as_posix()
         for room in ("evalapp", "annotation", "retrieval", "scoring")

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from evalapp.markup import escape_markdown, one_line
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
-from scoring.ml.artefact import Artefact
+from scoring.ml.artefact import Artefact, strip_folder
 from scoring.ml.catalogue import Entry
 
 Row: TypeAlias = Mapping[str, Any]
@@ -50,7 +50,7 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
             "not made by people.",
             "",
         ]
-    options = ", ".join(f"{key}={value}" for key, value in artefact.settings.items())
+    options = ", ".join(f"{key}={strip_folder(value)}" for key, value in artefact.settings.items())
     lines += ["Options: " + escape_markdown(options), ""]
     if record.metrics:
         lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
