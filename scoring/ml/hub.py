@@ -41,11 +41,12 @@ def fetch(name: str, *, revision: str | None = None, max_bytes: int = MAX_BYTES,
     is missing or has changed.
 
     `revision` is a branch, tag or commit. `max_bytes` limits the size of all files together. Without a connection the
-    cached files are used. Raises `HubError` if there is no such evaluator, or if it is too large.
+    cached files are used. `endpoint` is the address of another hub. Raises `HubError` if there is no such evaluator, or
+    if it is too large.
     """
     from huggingface_hub import errors, snapshot_download
 
-    api = _connect(name, endpoint)
+    api = _open_api(name, endpoint)
     with _reported(name, api.endpoint):
         arguments: dict[str, Any] = {"revision": revision, "endpoint": api.endpoint, "allow_patterns": list(_FILES)}
         try:
@@ -85,7 +86,7 @@ def send_evaluator(
 ) -> str:
     """Save an `evaluator`, with `card` as README.md, send it to the hub as `name`, and return its address. Raises
     `HubError`."""
-    _connect(name, endpoint)  # fails before anything is written
+    _open_api(name, endpoint)  # fails before anything is written
     with TemporaryDirectory() as root:
         folder = Path(root) / "evaluator"
         evaluator.save_pretrained(folder, portable=True)
@@ -104,7 +105,7 @@ def send_folder(
     """
     if not (folder / ARTIFACT).is_file():
         raise HubError(name, f"{folder} is not a saved evaluator: it has no {ARTIFACT}")
-    api = _connect(name, endpoint)
+    api = _open_api(name, endpoint)
     with _reported(name, api.endpoint):
         api.create_repo(name, private=private, exist_ok=True)
         api.upload_folder(
@@ -117,7 +118,7 @@ def send_folder(
     return f"{api.endpoint}/{name}"
 
 
-def _connect(name: str, endpoint: str | None) -> HfApi:
+def _open_api(name: str, endpoint: str | None) -> HfApi:
     from huggingface_hub import HfApi
 
     if not is_hub_name(name):

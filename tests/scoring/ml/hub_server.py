@@ -33,7 +33,7 @@ class Hub:
         return digest.hexdigest()
 
 
-class _Handler(BaseHTTPRequestHandler):
+class HubHandler(BaseHTTPRequestHandler):
     hub: Hub
 
     def log_message(self, *_: Any) -> None:
@@ -112,7 +112,7 @@ class _Handler(BaseHTTPRequestHandler):
 def serve_hub() -> Iterator[Hub]:
     """Serve an empty hub on a free port of this machine."""
     hub = Hub()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"hub": hub}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (HubHandler,), {"hub": hub}))
     hub.url = f"http://127.0.0.1:{server.server_port}"
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     try:
