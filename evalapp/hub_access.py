@@ -1,5 +1,5 @@
-"""Names on the Hugging Face hub, and whether this process may contact it. Programs of users may; the product may not, because addresses
-come from its users, except in a command of an operator."""
+"""Names on the Hugging Face hub, and whether this process may contact it. Programs of users may; the product may not,
+because addresses come from its users, except in a command of an operator."""
 
 from __future__ import annotations
 

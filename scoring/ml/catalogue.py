@@ -123,6 +123,8 @@ class Entry:
     system_score: Literal["mean", "corpus"] = "mean"
     profiles: tuple[str, ...] = ()
     citation: str = ""
+    #: Keys of its papers in `scoring.ml.papers`.
+    papers: tuple[str, ...] = ()
     implementation: str = ""
     cross_fitted: str = "scoring.ml.cross_fitted:CrossFitted"
     train_options: tuple[Option, ...] = ()

@@ -1,21 +1,36 @@
-"""`evaluators`: list the evaluators with kind, needs, profiles and options."""
+"""`evaluators`: list the evaluators with kind, needs, profiles and options, or their papers in BibTeX."""
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from typing import Any
 
 from evalapp.common import commands
 from scoring.api.serializers import CatalogueEntrySerializer
-from scoring.selectors.catalogue import entries
+from scoring.selectors.catalogue import entries, get_entry
 
 
 class Command(commands.Command):
-    help = "List the evaluators that can be applied or trained: name, kind, needs, profiles, options."
+    help = "List the evaluators that can be applied or trained: name, kind, needs, profiles, options, papers."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default: all")
+        parser.add_argument(
+            "--bibtex", action="store_true", help="print the papers to cite in BibTeX, and evalapp itself"
+        )
 
     def work(self, **options: Any) -> dict[str, Any]:
-        return {"evaluators": CatalogueEntrySerializer(entries(), many=True).data}
+        from scoring.ml.papers import write_bibtex
+
+        chosen = [get_entry(name) for name in options["names"]] or entries()
+        if options["bibtex"]:
+            return {"bibtex": write_bibtex(key for entry in chosen for key in entry.papers)}
+        return {"evaluators": CatalogueEntrySerializer(chosen, many=True).data}
 
     def show(self, result: dict[str, Any]) -> None:
+        if "bibtex" in result:
+            self.stdout.write(result["bibtex"], ending="")
+            return
         for entry in result["evaluators"]:
             needs = f" Needs {', '.join(entry['needs'])}." if entry["needs"] else ""
             self.stdout.write(f"{entry['name']:<20} {entry['kind']:<9} {entry['summary']}{needs}")

@@ -146,5 +146,6 @@ ENTRIES = (
             flag("rescale", False, "Rescale with the encoder's published constants."),
         ),
         citation="Zhang et al. 2020, BERTScore: evaluating text generation with BERT",
+        papers=("zhang-etal-2020-bertscore",),
     ),
 )

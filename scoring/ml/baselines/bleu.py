@@ -204,6 +204,7 @@ class BleuStar(BleuMetric, PairEvaluator):
 
 
 PAPINENI = "Papineni et al. 2002, BLEU: a method for automatic evaluation of machine translation"
+PAPERS = ("papineni-etal-2002-bleu", "post-2018-call")
 ENTRIES = (
     *(
         Entry(
@@ -214,6 +215,7 @@ ENTRIES = (
             needs=("references",),
             options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
             citation=PAPINENI,
+            papers=PAPERS,
         )
         for order in (1, 2, 3, 4)
     ),
@@ -225,6 +227,7 @@ ENTRIES = (
         needs=("references",),
         options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
         citation="Zhou and Xu 2020, Learning to compare for better training and evaluation of open domain NLG",
+        papers=("zhou-xu-2020-learning", *PAPERS),
     ),
     Entry(
         name="bleu-corpus",
@@ -236,6 +239,7 @@ ENTRIES = (
         level="system",
         system_score="corpus",
         citation=PAPINENI,
+        papers=PAPERS,
     ),
     Entry(
         name="bleu-star",
@@ -245,5 +249,6 @@ ENTRIES = (
         needs=("references",),
         options=(*TOKEN_OPTIONS, *SMOOTH_OPTIONS),
         citation="Gao et al. 2021, REAM#; Freitag et al. 2020, BLEU might be guilty but references are not innocent",
+        papers=("gao-etal-2021-ream", "freitag-etal-2020-bleu", *PAPERS),
     ),
 )

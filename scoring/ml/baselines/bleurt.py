@@ -146,5 +146,6 @@ ENTRIES = (
             *SCORING,
         ),
         citation="Sellam et al. 2020, BLEURT: learning robust metrics for text generation",
+        papers=("sellam-etal-2020-bleurt",),
     ),
 )

@@ -156,5 +156,6 @@ ENTRIES = (
         ),
         system_score="corpus",
         citation="Popovic 2015, chrF: character n-gram F-score for automatic MT evaluation",
+        papers=("popovic-2015-chrf",),
     ),
 )

@@ -94,6 +94,7 @@ ENTRIES = tuple(
         level="system",
         system_score="corpus",
         citation="Li et al. 2016, A diversity-promoting objective function; Liu et al. 2022 (EAD)",
+        papers=("li-etal-2016-diversity", "liu-etal-2022-rethinking"),
     )
     for order in (1, 2)
 )

@@ -66,25 +66,29 @@ ENTRIES = tuple(
         needs=("references", "encoder"),
         options=ENCODER_OPTIONS,
         citation=citation,
+        papers=papers,
     )
-    for name, build, summary, citation in (
+    for name, build, summary, citation, papers in (
         (
             "average",
             EmbeddingAverage,
             "Cosine of mean token vectors, best reference.",
             "Liu et al. 2016, How not to evaluate your dialogue system",
+            ("liu-etal-2016-evaluate",),
         ),
         (
             "extrema",
             EmbeddingExtrema,
             "Cosine of the extreme values of token vectors, best reference.",
             "Forgues et al. 2014, Bootstrapping dialog systems with word embeddings",
+            ("forgues-etal-2014-bootstrapping",),
         ),
         (
             "greedy",
             EmbeddingGreedy,
             "Greedy matching of token vectors in both directions, best reference.",
             "Rus and Lintean 2012, An optimal assessment of natural language student input",
+            ("rus-lintean-2012-optimal",),
         ),
     )
 )

@@ -229,5 +229,6 @@ ENTRIES = (
             number("gamma", 0.5, "Weight of that penalty.", minimum=0, maximum=1),
         ),
         citation="Banerjee & Lavie 2005, METEOR: an automatic metric for MT evaluation; Lavie & Agarwal 2007",
+        papers=("banerjee-lavie-2005-meteor", "lavie-agarwal-2007-meteor"),
     ),
 )

@@ -263,5 +263,6 @@ ENTRIES = (
             choice("form", ("inverse", "linear"), "inverse: 1 / (1 + D); linear: 1 - D."),
         ),
         citation="Zhao et al. 2019, MoverScore: text generation evaluating with contextualized embeddings",
+        papers=("zhao-etal-2019-moverscore",),
     ),
 )

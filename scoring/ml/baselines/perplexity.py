@@ -269,5 +269,6 @@ ENTRIES = (
         ),
         system_score="corpus",
         citation="Jelinek et al. 1977, Perplexity: a measure of the difficulty of speech recognition tasks",
+        papers=("jelinek-etal-1977-perplexity",),
     ),
 )

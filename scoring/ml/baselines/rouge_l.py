@@ -116,5 +116,6 @@ ENTRIES = (
             number("beta", 1.0, "Weight of recall; 1.2 in older papers.", minimum=0),
         ),
         citation="Lin 2004, ROUGE: a package for automatic evaluation of summaries",
+        papers=("lin-2004-rouge",),
     ),
 )

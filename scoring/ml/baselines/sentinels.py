@@ -86,6 +86,7 @@ ENTRIES = (
     Entry(
         name="length",
         kind="sentinel",
+        papers=("perrella-etal-2024-guardians",),
         summary="Number of word tokens.",
         build=Length,
         scale=(0.0, None),
@@ -93,6 +94,7 @@ ENTRIES = (
     Entry(
         name="overlap",
         kind="sentinel",
+        papers=("perrella-etal-2024-guardians",),
         summary="Share of a text's words that occur in its context or source.",
         build=Overlap,
         scale=(0.0, 1.0),
@@ -101,6 +103,7 @@ ENTRIES = (
     Entry(
         name="random",
         kind="sentinel",
+        papers=("perrella-etal-2024-guardians",),
         summary="A random number that depends on item, system and text only.",
         build=Random,
         scale=(0.0, 1.0),

@@ -43,5 +43,6 @@ ENTRIES = (
         scale=(0.0, 1.0),
         needs=("references",),
         citation="Rajpurkar et al. 2016, SQuAD (F1 of bags of tokens)",
+        papers=("rajpurkar-etal-2016-squad",),
     ),
 )

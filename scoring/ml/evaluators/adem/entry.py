@@ -42,6 +42,7 @@ ADEM = Entry(
     options=SCORING,
     profiles=(RECOMMENDED, PAPER),
     citation="Lowe et al. 2017, Towards an Automatic Turing Test: Learning to Evaluate Dialogue Responses",
+    papers=("lowe-etal-2017-towards",),
     implementation="scoring.ml.evaluators.adem.evaluator:Adem",
     train_options=(
         ENCODER,

@@ -35,6 +35,7 @@ ENTRIES = (
         profiles=(RECOMMENDED, PAPER),
         citation="Zhou & Xu 2020, the adversarial baseline of Learning to compare for better training and evaluation "
         "of open domain natural language generation models",
+        papers=("zhou-xu-2020-learning",),
         implementation="scoring.ml.evaluators.adversarial.evaluator:Adversarial",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),

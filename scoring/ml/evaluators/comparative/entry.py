@@ -172,6 +172,7 @@ ENTRIES = (
         profiles=(RECOMMENDED, PAPER),
         citation="Zhou and Xu (2020), Learning to Compare for Better Training and Evaluation of Open Domain Natural "
         "Language Generation Models, AAAI 2020.",
+        papers=("zhou-xu-2020-learning",),
         implementation="scoring.ml.evaluators.comparative.evaluator:Comparative",
         cross_fitted="scoring.ml.evaluators.comparative.folds:CrossFittedComparative",
         train_options=TRAINING,

@@ -90,6 +90,7 @@ ENTRIES = (
         system_score="corpus",
         profiles=(RECOMMENDED, PAPER),
         citation="Gu, Wu & Yu 2021, Perception Score: a learned metric for open-ended text generation evaluation",
+        papers=("gu-etal-2021-perception",),
         implementation="scoring.ml.evaluators.perception.evaluator:Perception",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),

@@ -79,6 +79,7 @@ ENTRIES = (
         ),
         profiles=(RECOMMENDED, PAPER),
         citation="Gao et al. 2021, REAM#: an enhancement approach to reference-based evaluation metrics",
+        papers=("gao-etal-2021-ream",),
         implementation="scoring.ml.evaluators.ream.evaluator:Ream",
         train_options=OPTIONS,
         train_needs=("ratings", "references"),

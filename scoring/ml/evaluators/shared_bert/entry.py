@@ -81,6 +81,7 @@ ENTRIES = (
         ),
         profiles=(RECOMMENDED, PAPER),
         citation="Reddy 2022, Automating Human Evaluation of Dialogue Systems",
+        papers=("a-2022-automating",),
         implementation="scoring.ml.evaluators.shared_bert.evaluator:SharedBert",
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
