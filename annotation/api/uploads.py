@@ -1,5 +1,7 @@
 """Uploads in the API: send files, follow the import, undo it."""
 
+import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -17,6 +19,7 @@ from rest_framework.views import APIView
 from annotation.models import Upload, UploadFault
 from annotation.parsers import KINDS
 from annotation.selectors.uploads import find_upload, list_uploads
+from annotation.services.table_uploads import receive_mapped
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, explain_size, receive_upload
 from evalapp.accounts.selectors import get_project
@@ -29,6 +32,8 @@ from evalapp.common.forms import read_number
 from .responses import PagedView
 
 CHUNK = 1 << 16
+#: The part of a form with the mapping, and its longest content.
+MAPPING, MOST_MAPPING = "mapping", 1_000_000
 BODY_KINDS = ("dataset", *KINDS)
 
 
@@ -135,10 +140,30 @@ def _incoming(request: Request, kind: str) -> list[Incoming]:
         return [Incoming(f"{kind}.{data['ending']}", _chunks(data["stream"]))]
     if (request.content_type or "").partition(";")[0].strip() in BODY_TYPES:
         raise BadInput(_("The body has no rows."))
-    files = [file for name in request.FILES for file in request.FILES.getlist(name)]
+    files = [file for name in request.FILES if name != MAPPING for file in request.FILES.getlist(name)]
     if not files:
         raise BadInput(_("The form has no file. Send each file as a part with its file name."))
     return [Incoming(file.name or "", file.chunks(CHUNK)) for file in files]
+
+
+def read_mapping_part(request: Request) -> Any:
+    """The mapping in a form: a JSON object as a file or as text, the name of a preset, or `auto`; None without one."""
+    data = request.data
+    sent = request.FILES.get(MAPPING) or (data.get(MAPPING) if "stream" not in data else None)
+    if sent is None:
+        return None
+    if hasattr(sent, "read"):
+        sent = sent.read(MOST_MAPPING + 1).decode("utf-8-sig", "replace")
+    text = str(sent).strip()
+    if len(text) > MOST_MAPPING:
+        raise BadInput.for_field(MAPPING, _("The mapping is too long."))
+    if re.fullmatch(r"[a-z][a-z0-9-]*", text):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        problem = _("The mapping is not JSON: %(error)s.") % {"error": error}
+        raise BadInput.for_field(MAPPING, problem) from error
 
 
 class UploadList(PagedView):
@@ -156,7 +181,8 @@ class UploadList(PagedView):
     @extend_schema(
         operation_id="uploads_create",
         description="One or more files of the interchange format, or the rows of a file as the body. They are "
-        "checked together and stored completely or not at all; sending the same content again changes nothing.",
+        "checked together and stored completely or not at all; sending the same content again changes nothing. "
+        "Files with other columns need the part `mapping`, which says what the columns are.",
         parameters=[
             OpenApiParameter(
                 "kind", str, enum=BODY_KINDS, description="The kind of the rows, if no file name states it."
@@ -172,7 +198,14 @@ class UploadList(PagedView):
         request={
             "multipart/form-data": {
                 "type": "object",
-                "properties": {"file": {"type": "array", "items": {"type": "string", "format": "binary"}}},
+                "properties": {
+                    "file": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                    "mapping": {
+                        "type": "string",
+                        "description": "A mapping as a JSON object, the name of a preset, or `auto`, which takes the "
+                        "proposal if it leaves no question open.",
+                    },
+                },
             },
             "application/x-ndjson": OpenApiTypes.BINARY,
             "text/csv": OpenApiTypes.BINARY,
@@ -188,14 +221,12 @@ class UploadList(PagedView):
         if size is None or size > settings.MAX_UPLOAD_BYTES:
             raise TooLarge(explain_size())
         kind = request.query_params.get("kind", "")
-        upload = receive_upload(
-            project=project,
-            user=request.user,
-            files=_incoming(request, kind),
-            kind=kind,
-            dry_run=read_flag(request.query_params, "dry_run"),
-            replace=read_flag(request.query_params, "replace"),
-        )
+        files, mapping = _incoming(request, kind), read_mapping_part(request)
+        flags: Any = {name: read_flag(request.query_params, name) for name in ("dry_run", "replace")}
+        if mapping is not None:
+            upload = receive_mapped(project=project, user=request.user, files=files, mapping=mapping, **flags)
+        else:
+            upload = receive_upload(project=project, user=request.user, files=files, kind=kind, **flags)
         data = UploadDetailSerializer(upload, context={"request": request}).data
         return Response(data, status=202, headers={"Location": data["url"]})
 

@@ -10,7 +10,7 @@ from .convert import ConvertedRow, convert_rows, preview_rows
 from .mapping import Cells, Ids, Mapping, MappingFault, Reading, Turns, WrongMapping, read_mapping
 from .plan import Fault
 from .presets import PRESETS, Preset, find_preset
-from .propose import Proposal, Question, describe_proposal, propose_mapping
+from .propose import Proposal, Question, describe_proposal, propose_mapping, propose_preset
 from .tables import Table, open_table
 
 __all__ = [
@@ -34,5 +34,6 @@ __all__ = [
     "open_table",
     "preview_rows",
     "propose_mapping",
+    "propose_preset",
     "read_mapping",
 ]

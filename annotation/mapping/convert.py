@@ -14,6 +14,7 @@ from evalapp.translation import gettext as _
 
 from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
 from .plan import Fault, make_plan
+from .presets import flatten_table
 from .seen import Seen
 from .sources import Row
 from .tables import Table
@@ -41,6 +42,7 @@ def convert_rows(table: Table, mapping: Mapping, seen: Seen | None = None) -> It
     """The rows of the interchange format in a table, each item and output once, and a `Fault` for every row that cannot
     be converted. `seen`: shared by the files of an upload. If the mapping does not fit the table, only faults with the
     reasons."""
+    table = flatten_table(table, mapping.preset)
     converter = _Converter(table, mapping, seen or Seen())
     if converter.faults:
         yield from converter.faults
@@ -63,6 +65,7 @@ def convert_rows(table: Table, mapping: Mapping, seen: Seen | None = None) -> It
 def preview_rows(table: Table, mapping: Mapping, limit: int = 5) -> list[tuple[int, Row, list[ConvertedRow | Fault]]]:
     """The first rows in both forms: (number, the row in the table, what becomes of it). Faults of the mapping itself
     have the number 0 and no row. Raises `StopReading`."""
+    table = flatten_table(table, mapping.preset)
     converter = _Converter(table, mapping, Seen())
     if converter.faults:
         return [(0, {}, list(converter.faults))]

@@ -1,30 +1,501 @@
-"""Mappings of known formats, recognized by their columns."""
+"""Presets: the files of known tools, recognized by their columns and values, with a mapping for each.
+
+A preset for nested records has a `flatten` (see `records`); its mapping names the columns of the flat rows. The mapping
+is an ordinary one, which can be changed. A field that the file does not tell is missing in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from .mapping import Mapping
+from evalapp.translation import gettext_noop
 
-if TYPE_CHECKING:
-    from .tables import Table
+from . import records
+from .mapping import Cells, Ids, Mapping, Reading, Turns
+from .records import Flatten, Row, WrongRecord, is_number
+from .sources import Report, Source
+from .tables import Table
+
+Columns = Sequence[str]
+Rows = Sequence[Row]
+
+#: Names of columns, in lower case, for the fields of flat rows that keep the tool's own columns.
+WORDS = {
+    "item": ("item", "item_id", "id", "prompt_id", "question_id", "instance_id", "segment_id", "doc_id"),
+    "context": ("prompt", "context", "instruction", "question", "dialogue", "history", "input", "query"),
+    "source": ("source", "source_text", "src", "document", "article"),
+    "system": ("system", "model", "generator", "model_id", "model_name", "system_id", "system_name"),
+    "text": ("response", "output", "answer", "text", "completion", "generation", "reply", "hypothesis", "summary",
+             "displayed_text"),
+    "rater": ("rater", "annotator", "worker", "workerid", "user", "username", "email", "annotator_id"),
+}  # fmt: skip
+_PAIR_ENDS = (("1", "2"), ("a", "b"), ("left", "right"))
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A known format: `matches` says whether a table has it."""
+    """A known kind of file. `label` is shown to people; `remark` says what an import leaves out or needs."""
 
     name: str
     label: str
-    matches: Callable[[Table], bool]
-    mapping: Mapping
+    matches: Callable[[Columns, Rows], bool]
+    make: Callable[[Columns, Rows], dict[str, Any]]
+    flatten: Flatten | None = None
+    remark: str = ""
+
+    def make_mapping(self, table: Table) -> Mapping:
+        """The mapping, made from the columns and the first rows of a table."""
+        flat = flatten_table(table, self.name)
+        made = make_draft(self.make(flat.columns, [row for _number, row in flat.sample]))
+        reading = replace(table.reading, skip_below=made.reading.skip_below or table.reading.skip_below)
+        return replace(made, preset=self.name, reading=reading)
 
 
-#: Known formats; the first that matches is used.
-PRESETS: list[Preset] = []
+class FlatSource(Source):
+    """The flat rows of nested records."""
+
+    def __init__(self, source: Source, flatten: Flatten) -> None:
+        super().__init__(source.path, source.name, source.reading, source.limits)
+        self.source, self.flatten, self.format = source, flatten, source.format
+
+    def read(self, report: Report) -> Iterator[tuple[int, Row]]:
+        for number, row in self.source.read(report):
+            try:
+                for flat in self.flatten(row):
+                    yield number, flat
+            except WrongRecord as wrong:
+                report(number, wrong.column, wrong.message)
+            self.position = self.source.position
+
+
+def flatten_table(table: Table, preset: str) -> Table:
+    """The table with the flat rows of a preset; the same one if the preset has none."""
+    known = PRESETS.get(preset)
+    if known is None or known.flatten is None or isinstance(table.source, FlatSource):
+        return table
+    return Table(table.path, table.name, table.format, FlatSource(table.source, known.flatten), table.notes)
+
+
+def make_draft(document: dict[str, Any]) -> Mapping:
+    """The mapping in a JSON object that may be incomplete. Its types are not checked."""
+
+    def list_names(value: Any) -> tuple[str, ...]:
+        return (value,) if isinstance(value, str) else tuple(value)
+
+    members: dict[str, Any] = {"shape": "long", **document}
+    for name in ("columns", "only", "meta"):
+        members[name] = {key: list_names(value) for key, value in document.get(name, {}).items()}
+    for name in ("outputs", "ratings"):
+        members[name] = tuple(Cells(**cells) for cells in document.get(name, ()))
+    members["turns"] = {name: _make_turns(rule) for name, rule in document.get("turns", {}).items()}
+    members["explode"] = tuple(document.get("explode", ()))
+    return Mapping(
+        **{**members, "ids": Ids(**document.get("ids", {})), "reading": Reading(**document.get("reading", {}))}
+    )
+
+
+def _make_turns(rule: dict[str, Any]) -> Turns:
+    members: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in rule.items()}
+    return Turns(**members)
+
+
+# ---- columns ----------------------------------------------------------------------------------------------------
+
+
+def pick_column(columns: Iterable[str], field: str) -> str | None:
+    """The column for a field by its name, without a part before a dot; None if there is none, or several."""
+    named = {column: column.rsplit(".", 1)[-1].strip().lower().replace(" ", "_") for column in columns}
+    for word in WORDS[field]:
+        found = [column for column, name in named.items() if name == word]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def pick_pair(columns: Iterable[str], words: Sequence[str]) -> tuple[str, str] | None:
+    """Two columns for the two sides, such as `data.text1` and `data.text2`."""
+    named = {re.sub(r"[\s_-]", "", column.rsplit(".", 1)[-1]).lower(): column for column in columns}
+    for word in words:
+        for first, second in _PAIR_ENDS:
+            for one, two in ((word + first, word + second), (first + word, second + word)):
+                if one in named and two in named:
+                    return named[one], named[two]
+    return None
+
+
+def has_columns(columns: Columns, *names: str) -> bool:
+    """Whether the file has all columns, or columns with dotted names below them."""
+    return all(any(column == name or column.startswith(f"{name}.") for column in columns) for name in names)
+
+
+def _same(*fields: str) -> dict[str, str]:
+    """Columns of flat rows with the names of the fields."""
+    return {field: field for field in fields}
+
+
+def _columns(columns: Columns, *fields: str) -> dict[str, str]:
+    picked = {field: pick_column(columns, field) for field in fields}
+    return {field: column for field, column in picked.items() if column is not None}
+
+
+def _skip_words(rows: Rows, column: str = "value") -> dict[str, Any]:
+    """Answers that are no numbers: the number at their beginning, or null, which leaves them out."""
+    words = {str(row[column]) for row in rows if row.get(column) is not None and not is_number(row[column])}
+    return {word: _read_begin(word) for word in sorted(words)[:100]}
+
+
+def _read_begin(word: str) -> float | int | None:
+    match = re.match(r"\s*([+-]?\d+(?:\.\d+)?)(?![\d.])", word)
+    if match is None:
+        return None
+    return float(match[1]) if "." in match[1] else int(match[1])
+
+
+def _values(rows: Rows) -> dict[str, Any]:
+    words = _skip_words(rows)
+    return {"values": {"value": words}} if words else {}
+
+
+_LIST = {"rule": "json"}
+
+
+# ---- evaluation of language models ------------------------------------------------------------------------------
+
+
+def _plain(**mapping: Any) -> Callable[[Columns, Rows], dict[str, Any]]:
+    return lambda columns, rows: dict(mapping)
+
+
+def _make_lm_eval(columns: Columns, rows: Rows) -> dict[str, Any]:
+    rated = any("value" in row for row in rows)
+    fields = ("item", "context", "text", *(("rater", "aspect", "value", "simulated") if rated else ()))
+    return {"shape": "long", "columns": {**_same(*fields), "references": "reference"}}
+
+
+# ---- annotation tools -------------------------------------------------------------------------------------------
+
+
+def _has_result(*types: str) -> Callable[[Columns, Rows], bool]:
+    def matches(columns: Columns, rows: Rows) -> bool:
+        return has_columns(columns, "annotations", "data") and any(
+            result.get("type") in types
+            for row in rows
+            for annotation in _list_objects(row.get("annotations"))
+            for result in _list_objects(annotation.get("result"))
+        )
+
+    return matches
+
+
+def _list_objects(value: Any) -> list[Row]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def _make_label_studio_pairs(columns: Columns, rows: Rows) -> dict[str, Any]:
+    data = [column for column in columns if column.startswith("data.")]
+    picked = {**_columns(data, "context", "source"), **_same("item", "rater", "aspect", "verdict")}
+    if own := next((column for column in data if column[5:].lower() in ("item", "item_id", "prompt_id")), None):
+        picked["item"] = own
+    for names, words in ((("text_a", "text_b"), WORDS["text"]), (("system_a", "system_b"), WORDS["system"])):
+        if pair := pick_pair(data, words):
+            picked.update(zip(names, pair, strict=True))
+    return {"shape": "pairs", "columns": picked}
+
+
+def _make_ratings(prefix: str = "", *judged: str) -> Callable[[Columns, Rows], dict[str, Any]]:
+    """Ratings of outputs whose columns have `prefix`; items by id, otherwise by the prompt."""
+
+    def make(columns: Columns, rows: Rows) -> dict[str, Any]:
+        own = [column for column in columns if column.startswith(prefix) and column not in ("value", "aspect", "rater")]
+        picked = {**_columns(own, "item", "context", "source", "system", "text"), **_same(*judged)}
+        mapping: dict[str, Any] = {"shape": "long", "columns": picked, **_values(rows)}
+        if not {"context", "source"} & picked.keys():
+            mapping["make_items"] = True
+        elif "item" not in picked:
+            mapping["ids"] = {"source": "hash"}
+        return mapping
+
+    return make
+
+
+def _is_argilla(columns: Columns, rows: Rows) -> bool:
+    return has_columns(columns, "fields", "responses")
+
+
+def _is_prodigy(columns: Columns, rows: Rows, numbers: bool) -> bool:
+    if not has_columns(columns, "options", "accept", "answer"):
+        return False
+    options = [option for row in rows for option in _list_objects(row.get("options"))]
+    return bool(options) and all(is_number(option.get("id")) for option in options) == numbers
+
+
+def _is_doccano(columns: Columns, rows: Rows) -> bool:
+    return "text" in columns and ("Comments" in columns or "comments" in columns) and has_columns(columns, "label")
+
+
+def _is_potato(columns: Columns, rows: Rows) -> bool:
+    return "instance_id" in columns and (
+        has_columns(columns, "label_annotations") or any(":::" in column for column in columns)
+    )
+
+
+# ---- surveys and crowds -----------------------------------------------------------------------------------------
+
+_QUALTRICS = frozenset({
+    "StartDate", "EndDate", "Status", "IPAddress", "Progress", "Duration (in seconds)", "Finished", "RecordedDate",
+    "ResponseId", "RecipientLastName", "RecipientFirstName", "RecipientEmail", "ExternalReference", "LocationLatitude",
+    "LocationLongitude", "DistributionChannel", "UserLanguage", "Q_RecaptchaScore",
+})  # fmt: skip
+_LIMESURVEY = frozenset(
+    {"id", "submitdate", "lastpage", "startlanguage", "seed", "startdate", "datestamp", "token", "ipaddr", "refurl"}
+)
+_FORMS = ("username", "email address", "email")
+#: How questions are named, from the most to the least specific pattern.
+PATTERNS = (
+    "{item}. {system} [{aspect}]", "{item} - {system} [{aspect}]", "{item}: {system} [{aspect}]",
+    "{item}_{system}[{aspect}]", "{item}x{system}[{aspect}]", "{item}_{system}_{aspect}", "{item}-{system}-{aspect}",
+    "{item} {system} [{aspect}]", "{system} [{aspect}]", "{item}_{aspect}", "{system}_{aspect}",
+)  # fmt: skip
+
+
+def _make_mturk(columns: Columns, rows: Rows) -> dict[str, Any]:
+    given = [column for column in columns if column.startswith("Input.")]
+    picked = {**_columns(given, "item", "context", "source", "system", "text"), "rater": "WorkerId"}
+    answers = [column for column in columns if column.startswith("Answer.")]
+    mapping: dict[str, Any] = {
+        "shape": "wide",
+        "columns": picked,
+        "ratings": [
+            {"column": column, "aspect": column.removeprefix("Answer.")}
+            for column in answers
+            if _has_numbers(rows, column)
+        ],
+        "only": {"AssignmentStatus": ["Approved", "Submitted"]},
+    }
+    if "item" not in picked and {"context", "source"} & picked.keys():
+        mapping["ids"] = {"source": "hash"}
+    return mapping
+
+
+def _has_numbers(rows: Rows, column: str) -> bool:
+    values = [row.get(column) for row in rows if row.get(column) not in (None, "")]
+    return bool(values) and all(is_number(value) for value in values)
+
+
+def match_pattern(pattern: str, names: Sequence[str]) -> list[dict[str, str]]:
+    """The parts of names that match a pattern such as `{item}_{system}`."""
+    escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(pattern))
+    return [match.groupdict() for name in names if (match := re.fullmatch(escaped, name))]
+
+
+def find_pattern(names: Sequence[str]) -> str | None:
+    """The first of `PATTERNS` that fits all names, and whose parts repeat as in a questionnaire; None if none does."""
+    for pattern in PATTERNS:
+        parts = match_pattern(pattern, names)
+        if len(parts) == len(names) and len(names) > 1:
+            different = [len({part[key] for part in parts}) for key in parts[0]]
+            if all(number < len(names) for number in different) or len(different) == 1:
+                return pattern
+    return None
+
+
+def _make_survey(
+    known: Callable[[str], bool], raters: Sequence[str], **more: Any
+) -> Callable[[Columns, Rows], dict[str, Any]]:
+    """A questionnaire with a column for each question. `known`: columns of the tool itself."""
+
+    def make(columns: Columns, rows: Rows) -> dict[str, Any]:
+        skipped = rows[more.get("reading", {}).get("skip_below", 0) :]
+        questions = [column for column in columns if not known(column) and _has_answers(skipped, column)]
+        rater = next((column for name in raters for column in columns if column.lower() == name.lower()), None)
+        mapping: dict[str, Any] = {
+            "shape": "wide", "columns": {"rater": rater} if rater else {}, "make_items": False, **more,
+        }  # fmt: skip
+        pattern = find_pattern(questions)
+        # Without a pattern, item and system of each question remain to be stated.
+        mapping["ratings"] = [{"pattern": pattern}] if pattern else [{"column": name} for name in questions]
+        words = {
+            word: number
+            for name in questions
+            for word, number in _skip_words(skipped, name).items()
+            if word.strip() and number is not None
+        }
+        return {**mapping, "values": {"value": words}} if words else mapping
+
+    return make
+
+
+def _has_answers(rows: Rows, column: str) -> bool:
+    """Whether the answers are numbers, or begin with one."""
+    values = [row.get(column) for row in rows if str(row.get(column) or "").strip()]
+    return bool(values) and all(is_number(value) or _read_begin(str(value)) is not None for value in values)
+
+
+# ---- dialogue research ------------------------------------------------------------------------------------------
+
+
+def _is_usr(columns: Columns, rows: Rows) -> bool:
+    if not has_columns(columns, "context", "responses"):
+        return False
+    first = next((row.get("responses") for row in rows), None)
+    return isinstance(first, list) and bool(first) and isinstance(first[0], dict) and "model" in first[0]
+
+
+def _make_parallel(columns: Columns, rows: Rows) -> dict[str, Any]:
+    fields = [name for name in ("context", "system", "text", "rater", "aspect", "value") if name in columns]
+    mapping: dict[str, Any] = {"shape": "long", "columns": _same(*fields), "ids": {"source": "hash"},
+                               "turns": {"context": _LIST}}  # fmt: skip
+    if "reference" in columns:
+        mapping["columns"]["references"] = "reference"
+    return mapping
+
+
+def _has(*names: str) -> Callable[[Columns, Rows], bool]:
+    return lambda columns, rows: has_columns(columns, *names)
+
+
+_RATED = ("system", "text", "rater", "aspect", "value")
+_COMPARED = ("system_a", "text_a", "system_b", "text_b", "rater", "aspect", "verdict")
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "alpaca-eval-annotations", gettext_noop("alpaca_eval annotations"),
+            _has("instruction", "output_1", "output_2", "preference"),
+            _plain(shape="pairs", columns=_same("context", *_COMPARED, "simulated"), ids={"source": "hash"}),
+            records.flatten_alpaca_annotations,
+            gettext_noop("Outputs that were not compared are left out."),
+        ),
+        Preset(
+            "alpaca-eval-outputs", gettext_noop("alpaca_eval outputs"), _has("instruction", "output", "generator"),
+            _plain(shape="long", columns=_same("context", "system", "text"), ids={"source": "hash"}),
+            records.flatten_alpaca_outputs,
+        ),
+        Preset(
+            "mt-bench-questions", gettext_noop("MT-Bench questions"), _has("question_id", "category", "turns"),
+            _plain(shape="long", columns={**_same("item", "context", "group"), "references": "reference"},
+                   turns={"context": _LIST}, meta={"items": ["category"]}),
+            records.flatten_mt_bench_questions,
+            gettext_noop("Each turn is an item, with the questions up to it as context."),
+        ),
+        Preset(
+            "mt-bench-answers", gettext_noop("MT-Bench answers"), _has("question_id", "model_id", "choices"),
+            _plain(shape="long", columns=_same("item", "system", "text"), make_items=False),
+            records.flatten_mt_bench_answers,
+            gettext_noop("Upload question.jsonl first: it has the items."),
+        ),
+        Preset(
+            "mt-bench-scores", gettext_noop("MT-Bench scores by a model"),
+            _has("question_id", "model", "judge", "score", "turn"),
+            _plain(shape="long", columns=_same("item", "system", "rater", "aspect", "value", "simulated"),
+                   make_items=False),
+            records.flatten_mt_bench_scores,
+            gettext_noop("Upload questions and answers first. Judgements without a score (-1) are left out."),
+        ),
+        Preset(
+            "mt-bench-pairs", gettext_noop("MT-Bench comparisons by a model"),
+            _has("question_id", "model_1", "model_2", "g1_winner", "g2_winner"),
+            _plain(shape="pairs",
+                   columns=_same("item", "system_a", "system_b", "rater", "aspect", "verdict", "simulated"),
+                   make_items=False),
+            records.flatten_mt_bench_pairs,
+            gettext_noop("Upload questions and answers first. A win in only one of the two orders is a tie; errors are "
+                         "left out."),
+        ),
+        Preset(
+            "arena", gettext_noop("Chatbot Arena battles"),
+            _has("model_a", "model_b", "winner", "conversation_a", "conversation_b"),
+            _plain(shape="pairs", columns=_same("item", "context", "group", *_COMPARED, "simulated"),
+                   turns={"context": _LIST}),
+            records.flatten_arena,
+            gettext_noop("The context has the user's turns; the texts are the answers to the last of them."),
+        ),
+        Preset(
+            "lm-evaluation-harness", gettext_noop("lm-evaluation-harness samples"),
+            _has("doc_id", "arguments", "resps", "filtered_resps"), _make_lm_eval, records.flatten_lm_eval,
+            gettext_noop("The harness's own metrics become ratings that are marked as made by a program."),
+        ),
+        Preset(
+            "mturk", gettext_noop("Mechanical Turk batch results"), _has("HITId", "AssignmentId", "WorkerId"),
+            _make_mturk, None, gettext_noop("Rejected assignments are left out."),
+        ),
+        Preset(
+            "qualtrics", gettext_noop("Qualtrics responses"), _has("ResponseId", "StartDate", "Finished"),
+            _make_survey(lambda column: column in _QUALTRICS, ("ResponseId",), reading={"skip_below": 2},
+                         only={"Finished": ["True", "TRUE", "1"]}),
+            None, gettext_noop("Unfinished responses are left out. Upload items and outputs first."),
+        ),
+        Preset(
+            "limesurvey", gettext_noop("LimeSurvey responses"), _has("id", "submitdate", "lastpage", "startlanguage"),
+            _make_survey(lambda column: column in _LIMESURVEY, ("token", "id")), None,
+            gettext_noop("Upload items and outputs first."),
+        ),
+        Preset(
+            "google-forms", gettext_noop("Google Forms responses"),
+            lambda columns, rows: bool(columns) and columns[0] == "Timestamp",
+            _make_survey(lambda column: column.lower() in ("timestamp", *_FORMS), (*_FORMS, "timestamp")), None,
+            gettext_noop("Upload items and outputs first."),
+        ),
+        Preset(
+            "label-studio-pairs", gettext_noop("Label Studio comparisons"), _has_result("pairwise"),
+            _make_label_studio_pairs, records.flatten_label_studio_pairs,
+            gettext_noop("Cancelled annotations are left out."),
+        ),
+        Preset(
+            "label-studio-ratings", gettext_noop("Label Studio ratings"),
+            _has_result("rating", "number", "choices"), _make_ratings("data.", "rater", "aspect", "value"),
+            records.flatten_label_studio_ratings, gettext_noop("Cancelled annotations are left out."),
+        ),
+        Preset(
+            "argilla", gettext_noop("Argilla records"), _is_argilla,
+            _make_ratings("", "rater", "aspect", "value"), records.flatten_argilla,
+            gettext_noop("Only submitted responses are imported."),
+        ),
+        Preset(
+            "potato", gettext_noop("Potato annotations"), _is_potato,
+            _make_ratings("", "rater", "aspect", "value"), records.flatten_potato,
+        ),
+        Preset(
+            "prodigy-pairs", gettext_noop("Prodigy choices between texts"),
+            lambda columns, rows: _is_prodigy(columns, rows, False),
+            _plain(shape="pairs", columns=_same("context", *_COMPARED), ids={"source": "hash"}),
+            records.flatten_prodigy_pairs, gettext_noop("Only accepted tasks with one choice are imported."),
+        ),
+        Preset(
+            "prodigy-ratings", gettext_noop("Prodigy ratings"),
+            lambda columns, rows: _is_prodigy(columns, rows, True),
+            _make_ratings("", "rater", "aspect", "value"), records.flatten_prodigy_ratings,
+            gettext_noop("Only accepted tasks with one choice are imported."),
+        ),
+        Preset(
+            "doccano", gettext_noop("doccano labels"), _is_doccano, _make_ratings("", "value"),
+            records.flatten_doccano, gettext_noop("Texts with several labels are left out."),
+        ),
+        Preset(
+            "usr", gettext_noop("USR ratings"), _is_usr,
+            _plain(shape="long", columns=_same("context", "source", *_RATED), ids={"source": "hash"},
+                   turns={"context": _LIST}),
+            records.flatten_usr,
+        ),
+        Preset(
+            "turn-ratings", gettext_noop("FED or DSTC ratings"), _has("context", "annotations"),
+            _plain(shape="long", columns=_same("context", *_RATED), ids={"source": "hash"},
+                   turns={"context": _LIST}),
+            records.flatten_turn_ratings,
+            gettext_noop("Ratings of whole dialogues and answers that are no numbers are left out."),
+        ),
+        Preset(
+            "parallel-lists", gettext_noop("Lists of contexts, responses and scores"),
+            _has("contexts", "responses", "scores"), _make_parallel, records.flatten_parallel_lists,
+        ),
+    )
+}  # fmt: skip
 
 
 def find_preset(table: Table) -> Preset | None:
-    return next((preset for preset in PRESETS if preset.matches(table)), None)
+    """The preset that recognizes a table by its columns and first rows; None if none does."""
+    rows = [row for _number, row in table.sample]
+    return next((preset for preset in PRESETS.values() if preset.matches(table.columns, rows)), None)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any
 
 from evalapp.translation import gettext as _
 
 from .convert import ConvertedRow
-from .mapping import Cells, Ids, Mapping, Turns
+from .mapping import FIELDS, Cells, Ids, Mapping, Turns, WrongMapping, read_mapping
 from .names import ASPECTS, MISSING, OUTPUT_WORDS, find_fields, normalize, read_verdict_word
 from .patterns import AmbiguousPattern, match_pattern
 from .plan import Fault
-from .presets import find_preset
+from .presets import Preset, find_preset
 from .profile import Profile, profile_columns
 from .sources import Row
 from .tables import Table
@@ -57,10 +57,20 @@ class Proposal:
 def propose_mapping(table: Table) -> Proposal:
     """A mapping for a table. With open `questions` it is not complete, and `read_mapping` refuses it."""
     if (preset := find_preset(table)) is not None:
-        mapping = replace(preset.mapping, preset=preset.name, reading=table.reading)
-        reason = Reason("preset", (), _("The columns are those of %(format)s.", format=preset.label))
-        return Proposal(mapping, [reason])
+        return propose_preset(table, preset)
     return _Proposer(table).propose()
+
+
+def propose_preset(table: Table, preset: Preset) -> Proposal:
+    """The mapping of a preset for a table. What the file does not tell is a question."""
+    mapping = preset.make_mapping(table)
+    reasons = [Reason("preset", (), _("The columns are those of %(format)s.", format=_(preset.label)))]
+    try:
+        read_mapping(mapping.as_json())
+    except WrongMapping as wrong:
+        questions = [Question(fault.member, fault.message) for fault in wrong.faults]
+        return Proposal(mapping, reasons, questions)
+    return Proposal(mapping, reasons)
 
 
 class _Proposer:
@@ -201,7 +211,7 @@ class _Proposer:
 
     def _list_prose(self) -> list[str]:
         """Columns of texts without a usual name."""
-        named = {column for columns in self.candidates.values() for column in columns}
+        named = {column for field in FIELDS["wide"] for column in self.candidates.get(field, [])}
         return [
             name
             for name, one in self.profiles.items()

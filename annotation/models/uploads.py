@@ -13,6 +13,7 @@ from .visible import ProjectRows
 
 class Upload(models.Model):
     class State(models.TextChoices):
+        MAPPING = "mapping", _("Its columns are to be matched")
         RECEIVED = "received", _("Waiting to be checked")
         CHECKING = "checking", _("Being checked")
         FAULTY = "faulty", _("Has faults, nothing was stored")

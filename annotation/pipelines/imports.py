@@ -68,7 +68,8 @@ def run(context: RunContext, upload: int) -> dict[str, Any]:
         service.get_staging_file(row).unlink(missing_ok=True)
         return _result(row)
     if row.state == Upload.State.FAULTY:
-        service.remove_files(row)
+        if "mapping" not in row.options:
+            service.remove_files(row)
         service.get_staging_file(row).unlink(missing_ok=True)
         raise _faulty(row.fault_count, row.faults.all())
     if row.state == Upload.State.UNDONE:
@@ -363,8 +364,8 @@ class _Import:
         Upload.objects.filter(pk=self.upload.pk).update(
             state=state, counts=counts, fault_count=self.faults.count, finished_at=timezone.now()
         )
-        if state == Upload.State.FAULTY:
-            service.remove_files(self.upload)
+        if state == Upload.State.FAULTY and self.mapping is None:
+            service.remove_files(self.upload)  # with a mapping, that one can be corrected
 
     def _place(self, file: str) -> int:
         names = [entry["name"] for entry in self.upload.files]

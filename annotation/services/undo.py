@@ -59,6 +59,7 @@ _CHANGED = {**_TABLES, "reference": Reference}
 #: The key in `Project.meta` for members of descriptions that have no field of their own.
 DESCRIBED = "dataset"
 _STILL_OPEN = (Upload.State.RECEIVED, Upload.State.CHECKING)
+_DISCARDABLE = (*_STILL_OPEN, Upload.State.MAPPING, Upload.State.CHECKED, Upload.State.FAILED)
 
 
 def take_back_upload(*, upload: Upload, user: User) -> Upload:
@@ -68,7 +69,7 @@ def take_back_upload(*, upload: Upload, user: User) -> Upload:
         cancel_run(run=upload.run, user=user)
         if upload.state == Upload.State.RECEIVED:
             _end(upload, Upload.State.CANCELLED.value)
-    elif upload.state in (*_STILL_OPEN, Upload.State.CHECKED, Upload.State.FAILED):
+    elif upload.state in _DISCARDABLE or (upload.state == Upload.State.FAULTY and "mapping" in upload.options):
         _end(upload, Upload.State.CANCELLED.value)
         remove_files(upload)
     elif upload.state == Upload.State.DONE:

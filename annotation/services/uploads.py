@@ -121,7 +121,7 @@ def receive_upload(
     draft = settings.UPLOADS_DIR / f"incoming-{uuid4().hex}"
     upload = Upload(project=project, options=options, created_by=user if getattr(user, "pk", None) else None)
     try:
-        _save_files(upload, draft, files, kind)
+        save_files(upload, draft, files, kind)
         with transaction.atomic():
             upload.save()
             shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
@@ -144,14 +144,16 @@ def receive_upload(
     return upload
 
 
-def _save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: str) -> None:
+def save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: str = "") -> None:
+    """Save files in `folder` and list them in the upload: those of the interchange format, or with a mapping (stated,
+    or to be stated) tables of any name."""
     folder.mkdir(parents=True)
     entries: list[dict[str, Any]] = []
     left = settings.MAX_UPLOAD_BYTES
     for number, file in enumerate(files):
         if number >= MAX_FILES:
             raise BadInput(_("An upload can have at most %(n)d files.") % {"n": MAX_FILES})
-        is_mapped = "mapping" in upload.options
+        is_mapped = "mapping" in upload.options or upload.state == Upload.State.MAPPING
         name = None if is_mapped else name_file(file.name, kind)
         if name is None and not is_mapped and is_derived(file.name):
             continue

@@ -1,17 +1,21 @@
 """Upload pages: send files, follow the check, read the report, store, undo."""
 
+import re
 from typing import Any
 
 from django import forms
 from django.contrib import messages
+from django.core.files.uploadedfile import UploadedFile
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
 from annotation.models import Upload
-from annotation.parsers import KINDS
+from annotation.parsers import KINDS, is_derived, name_file
+from annotation.parsers.writer import COLUMNS
 from annotation.selectors.uploads import find_upload, list_uploads
+from annotation.services.table_uploads import receive_table
 from annotation.services.undo import take_back_upload
 from annotation.services.uploads import Incoming, receive_upload, store_checked
 from annotation.upload_guide import TABLES, find_sample
@@ -22,8 +26,15 @@ from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import keyset
 from evalapp.common.queue import live_workers
 
-_KINDS = [("", _("by file name")), ("dataset", "dataset"), *((name, name) for name in KINDS)]
+#: Files with columns of their own, which are matched on the next page.
+OWN_COLUMNS = "table"
+_KINDS = [
+    ("", _("by file name")), (OWN_COLUMNS, _("your own columns")), ("dataset", "dataset"),
+    *((name, name) for name in KINDS),
+]  # fmt: skip
 SHOWN_FAULTS = 200
+#: Bytes in which the names of the columns are looked for.
+_HEAD = 1 << 16
 
 
 class _FilesInput(forms.ClearableFileInput):
@@ -45,15 +56,16 @@ class UploadForm(forms.Form):
         label=_("Files"),
         widget=_FilesInput(attrs={"multiple": True}),
         help_text=_(
-            "Drop files here or choose them. JSONL, CSV, TSV (plain or gzip) or Parquet: dataset.json, systems, items, "
-            "outputs, ratings, comparisons, dialogues, corpus, references, attempts, and all other files of an export."
+            "Drop files here or choose them. Any table works: a spreadsheet (.xlsx, .csv), JSON, JSONL, Parquet, text "
+            "files, or the export of another tool. On the next page you match its columns. Files with the names below "
+            "(items, outputs, ratings, ...) are imported directly."
         ),
     )
     kind = forms.ChoiceField(
         label=_("Kind of rows"),
         choices=_KINDS,
         required=False,
-        help_text=_("Only needed if the file name does not tell."),
+        help_text=_("Only needed if the file name does not tell, or if its columns have other names."),
     )
     dry_run = forms.BooleanField(label=_("Dry run: check the files without saving"), required=False)
     replace = forms.BooleanField(
@@ -69,11 +81,15 @@ def upload_list(request: HttpRequest, project: Project) -> HttpResponse:
     form = UploadForm(request.POST, request.FILES) if posted else UploadForm()
     if posted and form.is_valid():
         wanted = form.cleaned_data
+        files = [Incoming(file.name, file.chunks()) for file in wanted["files"]]
         try:
+            if has_own_columns(wanted["files"], wanted["kind"]):
+                upload = receive_table(project=project, user=request.user, files=files)
+                return redirect("annotation:upload-columns", project.slug, upload.pk)
             upload = receive_upload(
                 project=project,
                 user=request.user,
-                files=[Incoming(file.name, file.chunks()) for file in wanted["files"]],
+                files=files,
                 kind=wanted["kind"],
                 dry_run=wanted["dry_run"],
                 replace=wanted["replace"],
@@ -91,6 +107,34 @@ def upload_list(request: HttpRequest, project: Project) -> HttpResponse:
         "may_write": can(user=request.user, project=project, need="write"),
     }
     return page(request, "annotation/upload/list.html", context, status=422 if posted else 200)
+
+
+def has_own_columns(files: list[UploadedFile], kind: str) -> bool:
+    """Whether the columns are to be matched: none of the files has a name of the interchange format, or the only one
+    has other columns."""
+    if kind:
+        return kind == OWN_COLUMNS
+    named = [name for file in files if (name := name_file(file.name or "")) is not None]
+    if not named:
+        return not any(is_derived(file.name or "") for file in files)
+    return (
+        len(files) == 1
+        and named[0].format in ("csv", "tsv")
+        and not named[0].zipped
+        and _lacks_columns(files[0], named[0].kind)
+    )
+
+
+def _lacks_columns(file: UploadedFile, kind: str) -> bool:
+    """Whether the first line of a table names fewer columns than the table needs."""
+    needed = {column.name for table in TABLES if table.name == kind for column in table.columns if column.is_needed}
+    needed = needed or set(COLUMNS[kind][:1])
+    head = file.read(_HEAD).partition(b"\n")[0].decode("utf-8-sig", "replace").lower()
+    file.seek(0)
+    names = {cell.strip("\r\"' ") for cell in re.split(r"[,;\t]", head)}
+    lacking = needed - names
+    # A rating has a dialogue instead of item and system.
+    return bool(lacking - {"item", "system"} or (lacking and "dialogue" not in names))
 
 
 @project_page(GET="read")
@@ -124,6 +168,8 @@ def _shown(request: HttpRequest, upload: Upload) -> dict[str, Any]:
         "counts": counts,
         "faults": faults[:SHOWN_FAULTS],
         "has_more": has_more,
+        "may_discard": upload.state in (Upload.State.MAPPING, Upload.State.CHECKED, Upload.State.FAILED)
+        or (upload.state == Upload.State.FAULTY and "mapping" in upload.options),
         "has_equal": not has_more and upload.fault_count > len(faults),
         "may_write": can(user=request.user, project=upload.project, need="write"),
     }

@@ -34,7 +34,7 @@ from evalapp.client.rows import (
 )
 from evalapp.client.runs import Run
 from evalapp.client.session import Session, new_key
-from evalapp.client.uploads import Upload, UploadOptions, send_files, send_rows, send_tables
+from evalapp.client.uploads import Upload, UploadOptions, read_mapping, send_files, send_rows, send_tables
 from evalapp.markup import write_html_table
 
 if TYPE_CHECKING:
@@ -163,6 +163,7 @@ class Project:
     def upload(
         self,
         *paths: str | Path,
+        mapping: Mapping[str, Any] | str | Path | None = None,
         dry_run: bool = False,
         replace: bool = False,
         wait: bool = True,
@@ -175,8 +176,14 @@ class Project:
         `dry_run` only checks; `replace` overwrites rows that have other contents. `progress` is called with the bytes
         sent, then with the progress of the check. `wait=False` returns without the check; otherwise `timeout` (seconds)
         and errors are those of `Upload.wait`, among them `UploadFaulty`. `idempotency_key`: see `start`.
+
+        Files with other columns need a `mapping`: a dictionary, a JSON file, the name of a preset such as
+        "alpaca-eval-outputs", or "auto", which takes the proposal if it leaves no question open.
+
+            project.upload("results.csv", mapping={"shape": "wide", "columns": {"item": "id", "context": "prompt"},
+                                                   "outputs": [{"pattern": "{system}_output"}]})
         """
-        options = UploadOptions(dry_run, replace, progress, idempotency_key)
+        options = UploadOptions(dry_run, replace, progress, idempotency_key, read_mapping(mapping))
         upload = send_files(self._session, self.slug, paths, options)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -135,15 +136,16 @@ class Upload(Resource):
         return self.refresh()
 
 
-def list_files(paths: Sequence[str | Path]) -> list[Path]:
-    """Return the files in `paths`, and of each folder those with names of the interchange format.
+def list_files(paths: Sequence[str | Path], is_mapped: bool = False) -> list[Path]:
+    """Return the files in `paths`, and of each folder those with names of the interchange format; all if `is_mapped`.
 
     Raises `MissingFile` for a path that does not exist, a folder without such files, and empty `paths`.
     """
     files: list[Path] = []
     for path in map(Path, paths):
         if path.is_dir():
-            tables = [child for child in sorted(path.iterdir()) if child.is_file() and is_table(child.name)]
+            children = [child for child in sorted(path.iterdir()) if child.is_file() and child.name[0] != "."]
+            tables = [child for child in children if is_mapped or is_table(child.name)]
             if not tables:
                 raise MissingFile(f"{path} has no file of the interchange format, such as outputs.jsonl")
             files += tables
@@ -156,6 +158,23 @@ def list_files(paths: Sequence[str | Path]) -> list[Path]:
     return files
 
 
+def read_mapping(mapping: Mapping[str, Any] | str | Path | None) -> str | None:
+    """Return a mapping as it is sent: a dictionary as JSON, the content of a file that ends in .json, or a name.
+
+    Raises `MissingFile` and `InvalidArgument` for a file or values that cannot be read as JSON.
+    """
+    if mapping is None or (isinstance(mapping, str) and not mapping.endswith(".json")):
+        return mapping
+    try:
+        if isinstance(mapping, str | Path):
+            return json.dumps(json.loads(Path(mapping).read_text("utf-8-sig")))
+        return json.dumps(mapping)
+    except FileNotFoundError as error:
+        raise MissingFile(f"{mapping} does not exist") from error
+    except (TypeError, ValueError, OSError) as error:
+        raise InvalidArgument(f"the mapping cannot be read as JSON: {error}") from error
+
+
 def is_table(name: str) -> bool:
     """Return whether the file name `name` belongs to the interchange format."""
     name = name.lower().removesuffix(".gz")
@@ -165,12 +184,14 @@ def is_table(name: str) -> bool:
 @dataclass(frozen=True)
 class UploadOptions:
     """How to upload: `dry_run` only checks, `replace` overwrites rows with other contents, `key` is the idempotency key
-    (default: a new one), `progress` is called with the bytes sent."""
+    (default: a new one), `progress` is called with the bytes sent. `mapping`: what the columns are, as JSON, or the
+    name of a preset."""
 
     dry_run: bool = False
     replace: bool = False
     progress: OnProgress | None = None
     key: str | None = None
+    mapping: str | None = None
 
     def send(self, session: Session, slug: str, body: Body, kind: str | None = None) -> Upload:
         """Send `body`, for rows those of the table `kind`, to the project `slug` over `session`; return the upload. If
@@ -189,7 +210,8 @@ class UploadOptions:
 
 def send_files(session: Session, slug: str, paths: Sequence[str | Path], options: UploadOptions) -> Upload:
     """Upload the files in `paths` (see `list_files`) to the project `slug` over `session`, with `options`."""
-    files = list_files(paths)
+    files = list_files(paths, options.mapping is not None)
+    data = {} if options.mapping is None else {"data": {"mapping": options.mapping}}
 
     def body(stack: ExitStack) -> dict[str, Any]:
         try:
@@ -198,7 +220,7 @@ def send_files(session: Session, slug: str, paths: Sequence[str | Path], options
             raise MissingFile(f"{error.filename} does not exist any more") from error
         except OSError as error:
             raise InvalidArgument(f"{error.filename} cannot be read: {error.strerror}") from error
-        return {"files": [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)]}
+        return {"files": [("file", (path.name, file)) for path, file in zip(files, opened, strict=True)], **data}
 
     return options.send(session, slug, body)
 

@@ -86,6 +86,8 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:upload-list": [R("read"), R("write", "post")],
     "annotation:upload-sample": [R("read", name="items.csv")],
     "annotation:upload-show": [R("read", pk="upload")],
+    "annotation:upload-columns": [R("write", pk="upload"), R("write", "post", pk="upload")],
+    "annotation:upload-mapping": [R("read", pk="upload")],
     "annotation:upload-store": [R("write", "post", pk="upload")],
     "annotation:upload-undo": [R("write", "post", pk="upload")],
     "annotation:export-list": [R("read"), R("write", "post")],

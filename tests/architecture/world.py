@@ -95,7 +95,9 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     left_out = create_filter(
         project=project, user=owner, name=f"hasty-{project.slug}", raters=["r1"], reason="2 s each"
     )
-    upload = Upload.objects.create(project=project, title="Upload", created_by=owner)
+    upload = Upload.objects.create(
+        project=project, title="Upload", created_by=owner, options={"mapping": {"shape": "long"}}
+    )
     corpus = make_corpus(project, f"corpus-{project.slug}")
     writing = make_writing(project, owner=owner, corpus=corpus.name)
     view = get_next_task(user=annotator, campaign_id=writing.pk)

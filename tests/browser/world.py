@@ -28,6 +28,8 @@ from annotation.services.campaigns import close_campaign, create_campaign, creat
 from annotation.services.filters import create_filter
 from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.table_uploads import receive_table
+from annotation.services.uploads import Incoming
 from annotation.services.writing_acts import flag_task
 from annotation.services.writing_attempts import submit_attempt
 from annotation.services.writing_handout import get_next_task
@@ -58,6 +60,11 @@ from tests.judging import PRACTICE, SCALES
 from tests.retrieval.corpora import execute, incoming, make_corpus
 from tests.scoring.training import make_trained
 
+#: A sheet whose columns are not obvious: two ids, an aspect without a system, a word among the ratings.
+SHEET = b"""id,item_id,prompt,GPT-4 reply,Llama reply,fluency
+1,a,Any plans for the weekend?,I might walk to the lake.,I have plans.,4
+2,b,Did you like the film?,"Yes, the ending surprised me.",It was a film.,good
+"""
 #: Routes that show no page: they accept only POST, send a file, or redirect.
 ROUTES_WITHOUT_PAGE = {
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
@@ -72,6 +79,7 @@ ROUTES_WITHOUT_PAGE = {
     "annotation:writing-restore", "annotation:writing-flag-resolve",
     "annotation:writing-invitation-revoke", "annotation:upload-store", "annotation:upload-undo",
     "annotation:system-kind", "annotation:export-file", "annotation:upload-sample", "docs-image",
+    "annotation:upload-mapping",
     "scoring:agreement-file", "scoring:rater-filter-move",
     "scoring:score-sentinels", "scoring:scores-csv", "scoring:distribution-svg", "scoring:systems-svg",
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
@@ -219,6 +227,8 @@ def _add_data(world: World, item: Item, upload: Upload) -> None:
     world.add(cast.researcher, "annotation:item-show", slug, item.pk)
     world.add(cast.researcher, "annotation:system-list", slug)
     world.add(cast.researcher, "annotation:upload-show", slug, upload.pk)
+    table = receive_table(project=cast.project, user=cast.researcher, files=[Incoming("scores.csv", [SHEET])])
+    world.add(cast.researcher, "annotation:upload-columns", slug, table.pk)
 
 
 def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:

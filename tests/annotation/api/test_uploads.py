@@ -150,3 +150,48 @@ def test_run_stores_the_checked_rows(api, cast):
     execute_run(answer.json()["id"])
     assert Item.objects.filter(project=cast.project).count() == 2
     assert api.post(address, {"kind": "import", "upload": checked.pk}, format="json").status_code == 409
+
+
+SHEET = b"id,prompt,gpt,llama\nq1,Any plans for today?,The lake trail.,No plans at all.\n"
+MAPPING = {
+    "shape": "wide", "columns": {"item": "id", "context": "prompt"},
+    "outputs": [{"column": "gpt", "system": "gpt"}, {"column": "llama", "system": "llama"}],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", [json.dumps(MAPPING), "file", "auto"])
+def test_file_of_other_columns_with_a_mapping(api, part):
+    mapping = SimpleUploadedFile("m.json", json.dumps(MAPPING).encode()) if part == "file" else part
+    sent = {"file": SimpleUploadedFile("may.csv", SHEET), "mapping": mapping}
+    answer = api.post(ADDRESS, sent, format="multipart")
+    assert answer.status_code == 202, answer.content
+    assert answer.json()["options"]["mapping"]["columns"] == MAPPING["columns"]
+    execute_run(Run.objects.get().pk)
+    assert sorted(Output.objects.values_list("system__name", "text")) == [
+        ("gpt", "The lake trail."), ("llama", "No plans at all."),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "place"),
+    [
+        ('{"shape": "wide", "outputs": [{"column": "gpt"}]}', "outputs[0]"),
+        ("{", "mapping"),
+        ("no-such-preset", "mapping"),
+    ],
+)
+def test_wrong_mapping_names_its_member_and_stores_nothing(api, settings, part, place):
+    before = set(settings.UPLOADS_DIR.glob("*"))
+    sent = {"file": SimpleUploadedFile("may.csv", SHEET), "mapping": part}
+    answer = api.post(ADDRESS, sent, format="multipart")
+    assert answer.status_code == 400, answer.content
+    assert place in {error["field"] for error in answer.json()["errors"]}
+    assert not Upload.objects.exists()
+    assert set(settings.UPLOADS_DIR.glob("*")) == before
+
+
+def test_mapping_that_is_a_guess_is_refused_with_its_questions(api):
+    sent = {"file": SimpleUploadedFile("may.csv", b"prompt,response\nHungry?,A bit.\nTired?,No.\n"), "mapping": "auto"}
+    answer = api.post(ADDRESS, sent, format="multipart")
+    assert answer.status_code == 400
+    assert [error["field"] for error in answer.json()["errors"]] == ["constants.system"]

@@ -70,7 +70,7 @@ def test_refused_undo_shows_the_list(researcher, cast):
     ("sent", "message"),
     [
         ([], "required"),
-        ([("notes.txt", b"x")], "None of the files"),
+        ([("photo.png", b"\x89PNG\r\n\x1a\n\0\0\0")], "has-error"),
     ],
 )
 def test_invalid_files_keep_the_form(researcher, sent, message):

@@ -1,0 +1,360 @@
+"""The form in which people say what the columns of a table are. It has a line for each column, and works without
+script; members of the mapping that it does not show stay as they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping as Values
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from annotation.mapping import Cells, Table
+from annotation.mapping.mapping import FIELDS, LISTS
+from annotation.mapping.plan import make_plan
+from annotation.mapping.presets import make_draft
+
+Document = dict[str, Any]
+
+#: The layouts that a person chooses from; the library's `long` and `wide` differ only in how columns are named.
+LAYOUTS = (
+    (
+        "table",
+        gettext_lazy("Outputs or ratings"),
+        gettext_lazy("of one system per row, or of each in a column"),
+    ),
+    ("pairs", gettext_lazy("Comparisons"), gettext_lazy("two outputs per row, and which one is better")),
+    ("preference", gettext_lazy("Preferences"), gettext_lazy("a chosen and a rejected text per row")),
+)
+_LABELS = {
+    "item": gettext_lazy("Id of the item"),
+    "context": gettext_lazy("Context: prompt, question or dialogue"),
+    "source": gettext_lazy("Source text"),
+    "references": gettext_lazy("Reference"),
+    "group": gettext_lazy("Group of items"),
+    "system": gettext_lazy("Name of the system"),
+    "text": gettext_lazy("Output"),
+    "step": gettext_lazy("Training step"),
+    "rater": gettext_lazy("Rater"),
+    "aspect": gettext_lazy("Name of the aspect"),
+    "value": gettext_lazy("Rating"),
+    "system_a": gettext_lazy("Name of the first system"),
+    "system_b": gettext_lazy("Name of the second system"),
+    "text_a": gettext_lazy("Output of the first system"),
+    "text_b": gettext_lazy("Output of the second system"),
+    "verdict": gettext_lazy("Which one is better"),
+    "chosen": gettext_lazy("Chosen text"),
+    "rejected": gettext_lazy("Rejected text"),
+    "simulated": gettext_lazy("Whether a program judged"),
+    "outputs": gettext_lazy("Outputs of the system"),
+    "ratings": gettext_lazy("Ratings of"),
+    "meta": gettext_lazy("Keep as a property of the item"),
+}
+_GROUPS = (
+    (gettext_lazy("Items"), ("item", "context", "source", "references", "group", "meta")),
+    (gettext_lazy("A column per system or aspect"), ("outputs", "ratings")),
+    (gettext_lazy("One output or rating per row"), ("system", "text", "step", "rater", "aspect", "value", "simulated")),
+    (
+        gettext_lazy("Comparisons"),
+        ("system_a", "system_b", "text_a", "text_b", "chosen", "rejected", "verdict", "rater", "aspect", "simulated"),
+    ),
+)
+#: Fields that can be the same for all rows.
+_FIXED = {
+    "table": ("system", "rater", "aspect"),
+    "pairs": ("system_a", "system_b", "rater", "aspect"),
+    "preference": ("system_a", "system_b", "rater", "aspect"),
+}
+TURN_RULES = (
+    ("one", gettext_lazy("one text")),
+    ("split", gettext_lazy("one turn per line")),
+    ("chat", gettext_lazy("chat messages with roles")),
+    ("json", gettext_lazy("a JSON list of turns")),
+)
+ID_SOURCES = (
+    ("column", gettext_lazy("from their column")),
+    ("row", gettext_lazy("number of the row")),
+    ("hash", gettext_lazy("made from context and source: equal prompts are one item")),
+)
+#: Values of `make_items`.
+ITEM_CHOICES = (
+    ("", None, gettext_lazy("are made if the rows have their context")),
+    ("yes", True, gettext_lazy("are made from the rows")),
+    ("no", False, gettext_lazy("are in the project already")),
+)
+EXAMPLES, EXAMPLE_LENGTH = 3, 80
+CELLS = ("outputs", "ratings")
+#: So many columns have a line; Django reads at most a thousand fields of a form.
+MOST_COLUMNS = 200
+
+
+@dataclass(frozen=True)
+class ColumnLine:
+    """A column with its examples, its role, and the names that go with outputs or ratings."""
+
+    number: int
+    name: str
+    examples: list[str]
+    role: str
+    system: str = ""
+    aspect: str = ""
+    item: str = ""
+
+
+@dataclass(frozen=True)
+class MappingForm:
+    """A mapping (its JSON object, maybe incomplete) and the table whose columns it is about."""
+
+    table: Table
+    document: Document
+
+    @property
+    def layout(self) -> str:
+        shape = self.document.get("shape", "long")
+        return "table" if shape in ("long", "wide", "lines") else shape
+
+    @property
+    def shape(self) -> str:
+        return str(self.document.get("shape", "long"))
+
+    def list_layouts(self) -> list[tuple[str, Any, Any, bool]]:
+        return [(name, label, text, name == self.layout) for name, label, text in LAYOUTS]
+
+    def list_roles(self) -> list[tuple[Any, list[tuple[str, Any]]]]:
+        """(group, [(role, label)]) that a column can have in this layout."""
+        known = {*FIELDS[self.shape], "meta", *(("outputs", "ratings") if self.layout == "table" else ())}
+        groups, shown = [], set()
+        for label, names in _GROUPS:
+            roles = [(name, _LABELS[name]) for name in names if name in known and name not in shown]
+            shown |= set(names)
+            if roles:
+                groups.append((label, roles))
+        return groups
+
+    def list_lines(self) -> list[ColumnLine]:
+        columns = self.table.columns[:MOST_COLUMNS]
+        roles = {
+            column: name
+            for name, named in self.document.get("columns", {}).items()
+            for column in ([named] if isinstance(named, str) else named)
+        }
+        roles |= dict.fromkeys(self.document.get("meta", {}).get("items", ()), "meta")
+        cells = {
+            column: (member, one) for member, each in expand(self.table, self.document).items() for column, one in each
+        }
+        examples = find_examples(self.table, columns)
+        lines = []
+        for number, column in enumerate(columns):
+            member, one = cells.get(column, ("", Cells()))
+            role = roles.get(column, member)
+            lines.append(ColumnLine(number, column, examples[column], role, one.system, one.aspect, one.item))
+        return lines
+
+    def list_fixed(self) -> list[tuple[str, Any, str]]:
+        """(field, label, value) of fields that can be the same for all rows."""
+        constants = self.document.get("constants", {})
+        return [(name, _LABELS[name], constants.get(name, "")) for name in _FIXED[self.layout]]
+
+    @property
+    def turn_rule(self) -> str:
+        return str(self.document.get("turns", {}).get("context", {}).get("rule", "one"))
+
+    @property
+    def id_source(self) -> str:
+        return str(self.document.get("ids", {}).get("source", "column"))
+
+    def list_turn_rules(self) -> list[tuple[str, Any, bool]]:
+        rules: tuple[tuple[str, Any], ...] = TURN_RULES
+        if self.turn_rule not in dict(rules):
+            rules = (*rules, (self.turn_rule, self.turn_rule))
+        return [(name, label, name == self.turn_rule) for name, label in rules]
+
+    def list_id_sources(self) -> list[tuple[str, Any, bool]]:
+        return [(name, label, name == self.id_source) for name, label in ID_SOURCES]
+
+    def list_item_choices(self) -> list[tuple[str, Any, bool]]:
+        return [(name, label, value == self.document.get("make_items")) for name, value, label in ITEM_CHOICES]
+
+    @property
+    def words(self) -> str:
+        """Texts and the numbers (or verdicts) that they stand for, one a line."""
+        known = self.document.get("values", {}).get(self.valued, {})
+        return "\n".join(
+            f"{text} = {'' if value is None else value}" for text, value in known.items() if not isinstance(value, list)
+        )
+
+    @property
+    def valued(self) -> str:
+        """The field whose texts have values."""
+        return "value" if self.layout == "table" else "verdict"
+
+    @property
+    def encoded(self) -> str:
+        return json.dumps(self.document, ensure_ascii=False)
+
+
+def expand(table: Table, document: Document) -> dict[str, list[tuple[str, Cells]]]:
+    """The columns that hold outputs and ratings, with what the patterns of the mapping say of each."""
+    plan = make_plan(table, make_draft({**document, "columns": document.get("columns", {})}))
+    single = {column for names in ("text", "value") for column in [document.get("columns", {}).get(names)]}
+    return {
+        member: [
+            (column, one) for column, one in getattr(plan, member) if column not in single and column in table.columns
+        ]
+        for member in CELLS
+    }
+
+
+def find_examples(table: Table, columns: list[str]) -> dict[str, list[str]]:
+    """The first different values of each column, cut to a few words."""
+    found: dict[str, list[str]] = {column: [] for column in columns}
+    for _number, row in table.sample[:50]:
+        for column in columns:
+            text = show_value(row.get(column))
+            if text and len(found[column]) < EXAMPLES and text not in found[column]:
+                found[column].append(text)
+    return found
+
+
+def show_value(value: Any, longest: int = EXAMPLE_LENGTH) -> str:
+    """A value of a cell on one line; the turns of a list with ↵ between them."""
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        text = " ↵ ".join(value)
+    else:
+        text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, dict | list) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+# ---- what was sent ----------------------------------------------------------------------------------------------
+
+
+def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
+    """The mapping that a sent form describes; what the form does not show is taken from `base`."""
+    layout = sent.get("layout", "table")
+    columns = table.columns[:MOST_COLUMNS]
+    roles = {column: sent.get(f"role-{number}", "") for number, column in enumerate(columns)}
+    cells: dict[str, list[Document]] = {member: [] for member in CELLS}
+    stated = {*roles.values(), *(name for name in _FIXED["table"] if sent.get(f"fixed-{name}", "").strip())}
+    named: dict[str, Any] = {}
+    meta = []
+    for number, (column, role) in enumerate(roles.items()):
+        if role in cells:
+            cells[role].append(_read_cell(sent, number, column, role, stated))
+        elif role == "meta":
+            meta.append(column)
+        elif role in LISTS and role in named:
+            named[role] = [*([named[role]] if isinstance(named[role], str) else named[role]), column]
+        elif role:
+            named[role] = [named[role], column] if role in named else column
+    document = {name: value for name, value in base.items() if name not in ("columns", "outputs", "ratings")}
+    shape = layout if layout in ("pairs", "preference") else _name_shape(base, cells)
+    known = FIELDS[shape]
+    document["shape"] = shape
+    if named := {name: column for name, column in named.items() if name in known}:
+        document["columns"] = named
+    if layout == "table":
+        before = expand(table, base)
+        for member, sent_cells in cells.items():
+            if sent_cells:
+                document[member] = _keep_pattern(base, member, before[member], sent_cells)
+    fixed = {name: sent.get(f"fixed-{name}", "").strip() for name in _FIXED.get(layout, ())}
+    others = {name: text for name, text in base.get("constants", {}).items() if name in known and name not in fixed}
+    _put(
+        document, "constants", {**others, **{name: text for name, text in fixed.items() if text and name not in named}}
+    )
+    _put(document, "meta", {**base.get("meta", {}), "items": meta})
+    _put(document, "ids", {**base.get("ids", {}), "source": sent.get("ids", "column")}, {"source": "column"})
+    make_items = {name: value for name, value, _label in ITEM_CHOICES}.get(sent.get("items", ""))
+    if make_items is None:
+        document.pop("make_items", None)
+    else:
+        document["make_items"] = make_items
+    _read_turns(sent, document, base)
+    _read_values(sent, document, base, layout)
+    return document
+
+
+def _name_shape(base: Document, cells: Values[str, list[Document]]) -> str:
+    if base.get("shape") == "lines":
+        return "lines"
+    return "wide" if cells["outputs"] or cells["ratings"] else "long"
+
+
+def _read_cell(sent: QueryDict, number: int, column: str, role: str, stated: set[str]) -> Document:
+    """Outputs or ratings in a column. Without other names, the column's name is that of the system; for ratings it is
+    that of the aspect, unless all rows have the same one."""
+    names = ("system",) if role == "outputs" else ("system", "aspect", "item")
+    parts = {name: text for name in names if (text := sent.get(f"{name}-{number}", "").strip())}
+    if not parts:
+        parts = {"aspect" if role == "ratings" and "aspect" not in stated else "system": column}
+    return {"column": column, **parts}
+
+
+def _keep_pattern(
+    base: Document, member: str, before: list[tuple[str, Cells]], cells: list[Document]
+) -> list[Document]:
+    """The patterns of `base`, if they say the same as what was sent."""
+    same = [
+        {"column": column, **{name: text for name in ("system", "aspect", "item") if (text := getattr(one, name))}}
+        for column, one in before
+    ]
+    return list(base[member]) if sorted(map(str, same)) == sorted(map(str, cells)) else cells
+
+
+def _read_turns(sent: QueryDict, document: Document, base: Document) -> None:
+    turns = {
+        name: rule for name, rule in base.get("turns", {}).items() if name in (*FIELDS[document["shape"]], "outputs")
+    }
+    before = turns.get("context", {})
+    rule = sent.get("turns", "one")
+    if rule != before.get("rule", "one"):
+        turns["context"] = {"rule": rule}
+    if turns.get("context", {}).get("rule", "one") == "one":
+        turns.pop("context", None)
+    _put(document, "turns", turns)
+
+
+def _read_values(sent: QueryDict, document: Document, base: Document, layout: str) -> None:
+    field = "value" if layout == "table" else "verdict"
+    values = {name: texts for name, texts in base.get("values", {}).items() if name not in ("value", "verdict")}
+    scale = {name: value for name, value in base.get("values", {}).get(field, {}).items() if isinstance(value, list)}
+    texts: dict[str, Any] = dict(scale)
+    for line in sent.get("values", "").splitlines():
+        text, separator, value = line.rpartition("=")
+        if separator and text.strip():
+            texts[text.strip()] = _read_value(value.strip(), field)
+    _put(document, "values", {**values, field: texts} if texts else values)
+
+
+def _read_value(value: str, field: str) -> Any:
+    if not value:
+        return None
+    if field == "value":
+        try:
+            number = float(value)
+        except ValueError:
+            return value
+        return int(number) if number.is_integer() else number
+    return value
+
+
+def _put(document: Document, name: str, value: Document, usual: Document | None = None) -> None:
+    """Set a member, or remove it if it is empty or as usual."""
+    value = {key: one for key, one in value.items() if one not in ("", [], {})}
+    if value and value != usual:
+        document[name] = value
+    else:
+        document.pop(name, None)
+
+
+def describe_member(member: str) -> str:
+    """The place of a fault in a mapping, in the words of the form."""
+    name = member.partition(".")[2] or member
+    label = _LABELS.get(name.partition(".")[0])
+    return str(label) if label is not None else _("Mapping: %(member)s") % {"member": member} if member else ""
