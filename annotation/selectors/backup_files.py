@@ -7,7 +7,7 @@ from evalapp.common.hooks import BackupFile
 
 
 def list_backup_files(apps: Any) -> Iterator[BackupFile]:
-    """`manage.py load` leaves links to the files it reads, so links are followed."""
+    """`evalapp load` leaves links to the files it reads, so links are followed."""
     uploads = apps.get_model("annotation", "Upload").objects.order_by("pk")
     for pk in uploads.values_list("pk", flat=True).iterator():
         yield BackupFile("uploads", str(pk), follow=True)

@@ -116,7 +116,7 @@ def erase_person(*, pk: int, username: str) -> int:
 
 
 def checks() -> list[Check]:
-    """Return the line for `manage.py doctor`."""
+    """Return the line for `evalapp doctor`."""
     report = verify()
     text = f"{report.sealed} entries, {report.waiting} not sealed yet"
     if not report.faults:

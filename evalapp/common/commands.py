@@ -173,12 +173,12 @@ def find_project(slug: str) -> Project:
 def find_run(number: int) -> Run:
     run = Run.objects.select_related("project", "created_by").filter(pk=number).first()
     if run is None:
-        raise NotThere(f"There is no run {number}. See: manage.py runs")
+        raise NotThere(f"There is no run {number}. See: evalapp runs")
     return run
 
 
 def find_user(name: str) -> User:
     user = User.objects.filter(username=name).first()
     if user is None:
-        raise NotThere(f"There is no user “{name}”. Create one with: manage.py createowner {name}")
+        raise NotThere(f"There is no user “{name}”. Create one with: evalapp createowner {name}")
     return user

@@ -1,4 +1,4 @@
-"""Health and workload for load balancers, Prometheus and `manage.py doctor`. Responses take bounded time and do not
+"""Health and workload for load balancers, Prometheus and `evalapp doctor`. Responses take bounded time and do not
 reveal hosts or errors."""
 
 import shutil

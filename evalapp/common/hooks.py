@@ -82,7 +82,7 @@ class Match:
 
 #: `(*, project, query, limit) -> Iterable[Match]`: objects that contain the text, at most `limit` of a kind.
 SEARCHES = Hook()
-#: `() -> list[Check]`: lines for `manage.py doctor`, asked only while the database responds.
+#: `() -> list[Check]`: lines for `evalapp doctor`, asked only while the database responds.
 DOCTOR_CHECKS = Hook()
 #: `(*, project)`: remove a project's files before its rows are deleted; may be called twice.
 PROJECT_CLEANERS = Hook()

@@ -102,7 +102,7 @@ def _explain(error: BaseException) -> Unavailable | None:
             _(
                 "The database file %(file)s is damaged or is not a database. Stop all processes, move it and the files "
                 "that begin with its name to another folder, then restore a backup: "
-                "python manage.py restore FILE --replace"
+                "evalapp restore FILE --replace"
             )
             % {"file": connection.settings_dict["NAME"]}
         )

@@ -177,7 +177,7 @@ PROBLEM_TYPES = (
     ProblemType(
         "unavailable", 503, _("A part of the installation is not running"),
         _("The database, Redis, a worker or the disk is not available; `detail` says which."),
-        _("Try again after the number of seconds in the header Retry-After. `manage.py doctor` says what is missing."),
+        _("Try again after the number of seconds in the header Retry-After. `evalapp doctor` says what is missing."),
     ),
     ProblemType(
         "busy", 503, _("This part of the installation is busy"), _("It is running, but busy with another task."),

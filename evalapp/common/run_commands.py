@@ -116,12 +116,10 @@ class RunCommand(Command):
         return {"run": run.pk, "state": run.state, **(run.result or {})}
 
     def explain_failure(self, run: Run) -> EvalappError:
-        return EvalappError(run.error or f"Run {run.pk} was cancelled. Continue it with: manage.py retry {run.pk}")
+        return EvalappError(run.error or f"Run {run.pk} was cancelled. Continue it with: evalapp retry {run.pk}")
 
     def show(self, result: dict[str, Any]) -> None:
         if result["state"] in Run.ACTIVE:
-            self.stdout.write(
-                f"Run {result['run']} is {result['state']}. Follow it with: manage.py run {result['run']}"
-            )
+            self.stdout.write(f"Run {result['run']} is {result['state']}. Follow it with: evalapp run {result['run']}")
         else:
             self.show_result(result)

@@ -44,7 +44,7 @@ def follow_run(run: Run, say: Callable[[str], None]) -> Run:
     try:
         return _follow(run, say)
     except KeyboardInterrupt:
-        stop = f"Stop it with: manage.py cancel {run.pk}. Follow it again with: manage.py run {run.pk} --follow"
+        stop = f"Stop it with: evalapp cancel {run.pk}. Follow it again with: evalapp run {run.pk} --follow"
         say(f"Run {run.pk} continues in its queue. {stop}")
         sys.exit(130)
 
@@ -60,7 +60,7 @@ def _follow(run: Run, say: Callable[[str], None]) -> Run:
         if not run.is_active:
             return run
         if run.state == Run.State.QUEUED and not is_warned and not queue_has_worker(run.queue):
-            say(f"No worker is running for the queue {run.queue}: start one with manage.py up. The run waits.")
+            say(f"No worker is running for the queue {run.queue}: start one with evalapp up. The run waits.")
             is_warned = True
         text = format_progress(run) if run.state == Run.State.RUNNING else f"waiting, {explain_waiting(run)}"
         if text and text != last_text and time.monotonic() - last_time >= (QUIET if last_time else 0):

@@ -1,4 +1,4 @@
-"""Checks of `manage.py doctor` that need no Django: programs, disk space, servers."""
+"""Checks of `evalapp doctor` that need no Django: programs, disk space, servers."""
 
 import importlib.metadata
 import shutil
@@ -50,7 +50,7 @@ def supervisor(folder: Path) -> Check:
         return Check("up", OK, f"process {holder['pid']} at {holder.get('address', '')}")
     return Check(
         "up", OPTIONAL, "not running for this data folder",
-        "Start everything with `python manage.py up`, unless your own service manager does.",
+        "Start everything with `evalapp up`, unless your own service manager does.",
     )  # fmt: skip
 
 
@@ -62,7 +62,7 @@ def redis_server(url: str) -> Check:
         program = redis.find_program()
     except OpsError as error:
         return Check("redis", MISSING, result, str(error))
-    return Check("redis", MISSING, f"{result}; {program} is installed", "Start it with `python manage.py up`.")
+    return Check("redis", MISSING, f"{result}; {program} is installed", "Start it with `evalapp up`.")
 
 
 def encoder() -> Check:

@@ -12,7 +12,7 @@ class PortInUse(OpsError):
         self.host, self.port = host, port
         super().__init__(
             f"Port {port} on {host} is used by another program. "
-            f"Choose another: `python manage.py up --port {port + 1}` or `make demo PORT={port + 1}`."
+            f"Choose another: `evalapp up --port {port + 1}` or `make demo PORT={port + 1}`."
         )
 
 

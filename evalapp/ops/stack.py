@@ -24,7 +24,7 @@ _WORKER_ENDING = Ending(((signal.SIGTERM, 10.0), (signal.SIGQUIT, 3.0)))
 
 @dataclass(frozen=True)
 class Layout:
-    """The options of `manage.py up`."""
+    """The options of `evalapp up`."""
 
     folder: Path  # data folder
     listener: socket.socket
@@ -71,7 +71,7 @@ def services(layout: Layout) -> list[Service]:
                 (sys.executable, "-m", _MODULE, *layout.fill),
                 stage=REST,
                 once=True,
-                failed_hint=f"The other processes continue; try again with: python manage.py {again}",
+                failed_hint=f"The other processes continue; try again with: evalapp {again}",
             )
         )
     return result

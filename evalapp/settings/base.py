@@ -140,7 +140,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 
 def redis_url() -> str:
-    """Return REDIS_URL with REDIS_PASSWORD, or the socket of the Redis started by `manage.py up`."""
+    """Return REDIS_URL with REDIS_PASSWORD, or the socket of the Redis started by `evalapp up`."""
     url = env.address("REDIS_URL", {"redis", "rediss", "unix"}) or f"unix://{quote(str(DATA_DIR / 'redis.sock'))}"
     password = env.password("REDIS_PASSWORD")
     if not password:

@@ -45,7 +45,7 @@ SETTINGS = (
     ),
     Setting(
         "REDIS_URL",
-        "a Redis started by `manage.py up`",
+        "a Redis started by `evalapp up`",
         "redis://, rediss:// or unix:// address of the queue.",
     ),
     Setting("REDIS_PASSWORD", "none", "Password of the queue, unless it is part of the address.", secret=True),

@@ -51,7 +51,7 @@ def read_state(client: Elasticsearch, address: Address) -> State:
         if status.get("status") == "red":
             raise IndexUnavailable(
                 f"the index {address.name} at {address.server} is red: {status.get('unassigned_shards')} of its parts "
-                "are missing; look at the server's log, or rebuild it with `manage.py reindex`"
+                "are missing; look at the server's log, or rebuild it with `evalapp reindex`"
             )
         count = int(client.count(index=address.name)["count"])
     except elasticsearch.NotFoundError as error:
@@ -59,7 +59,7 @@ def read_state(client: Elasticsearch, address: Address) -> State:
     if meta.get("format") != layout.FORMAT:
         raise IndexUnavailable(
             f"the index {address.name} at {address.server} was made by another version of this program; rebuild it "
-            "with `manage.py reindex`"
+            "with `evalapp reindex`"
         )
     return State(count, meta["version"], meta["language"], meta["tokenizer"], behind, meta.get("unicode", ""))
 
@@ -67,7 +67,7 @@ def read_state(client: Elasticsearch, address: Address) -> State:
 def _missing(client: Elasticsearch, address: Address) -> str:
     if client.indices.exists(index=f"{address.name}.*", allow_no_indices=False):
         return f"the index {address.name} at {address.server} is being built; try again when that is done"
-    return f"there is no index {address.name} at {address.server}; build it with `manage.py reindex`"
+    return f"there is no index {address.name} at {address.server}; build it with `evalapp reindex`"
 
 
 class ElasticIndex:
@@ -98,7 +98,7 @@ class ElasticIndex:
         self._cut = partial(tokenisation.tokens, tokenizer=tokenisation.check_tokenizer(state.tokenizer))
         if note := tokenisation.explain_unicode(state.unicode):
             where = f"the index {self._address.name} at {self._address.server}"
-            warnings.warn(f"{where}: {note}; rebuild it with `manage.py reindex`", stacklevel=2)
+            warnings.warn(f"{where}: {note}; rebuild it with `evalapp reindex`", stacklevel=2)
 
     def tokens(self, text: str) -> frozenset[str]:
         """Return the token set of `text`, by which texts are compared."""

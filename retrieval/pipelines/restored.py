@@ -20,5 +20,5 @@ def build_indexes(say: Callable[[str], None]) -> list[str]:
             update_index(corpus, CommandWork(say), again=True)
         except EvalappError as error:
             slug = place.slug if place else "-"
-            failures.append(f"{error.detail} Then: manage.py reindex {slug} --corpus {corpus.name}")
+            failures.append(f"{error.detail} Then: evalapp reindex {slug} --corpus {corpus.name}")
     return failures

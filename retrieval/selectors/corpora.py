@@ -37,7 +37,7 @@ def get_corpus(project: Project | None, name: str) -> Corpus:
         return find_corpus(project, name)
     corpus = Corpus.objects.filter(project=None, name=name).select_related("run", "home").first()
     if corpus is None:
-        raise NotThere(_("There is no shared corpus “%(name)s”. See: manage.py corpus list", name=name))
+        raise NotThere(_("There is no shared corpus “%(name)s”. See: evalapp corpus list", name=name))
     return corpus
 
 

@@ -1,4 +1,4 @@
-"""Checks of `manage.py doctor` for corpora: missing indexes, and the content of Elasticsearch."""
+"""Checks of `evalapp doctor` for corpora: missing indexes, and the content of Elasticsearch."""
 
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
 
@@ -35,7 +35,7 @@ def checks() -> list[Check]:
     if behind:
         oldest = OutboxRow.objects.order_by("created_at")[0]
         why = f": {oldest.error}" if oldest.error else ""
-        way_out = "A worker sends them when the server answers; or run `python manage.py reindex SLUG`."
+        way_out = "A worker sends them when the server answers; or run `evalapp reindex SLUG`."
         faults.append(Check(OUTBOX, MISSING, f"{behind} changes are not sent to Elasticsearch yet{why}", way_out))
     ready = len(rows) - sum(fault.name != OUTBOX for fault in faults)
     pairs = sum(corpus.count for corpus in rows)
@@ -45,7 +45,7 @@ def checks() -> list[Check]:
 def _check(corpus: Corpus, away: str) -> Check | None:
     place = corpus.project or corpus.home
     name = f"corpus {place.slug if place else '-'}/{corpus.name}"
-    way_out = f"Run `python manage.py reindex {place.slug if place else '-'} --corpus {corpus.name}`."
+    way_out = f"Run `evalapp reindex {place.slug if place else '-'} --corpus {corpus.name}`."
     if corpus.is_waiting:
         return Check(name, OPTIONAL, describe_condition(corpus))
     if corpus.state != Corpus.State.READY:

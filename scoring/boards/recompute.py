@@ -319,7 +319,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m evalapp.stats.recompute",
         description="Recompute the tables of an exported project from its files, and compare.",
     )
-    parser.add_argument("folder", type=Path, help="a folder written by `manage.py dump`, or an unpacked export")
+    parser.add_argument("folder", type=Path, help="a folder written by `evalapp dump`, or an unpacked export")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--seed", type=int, help="another seed for resamples: intervals change, values do not")
     parser.add_argument("--resamples", type=int, help="another number of resamples")

@@ -119,7 +119,7 @@ def ask_live(
     seconds = settings.LIVE_TIMEOUT_MS / 1000 if timeout is None else timeout
     if not queue_has_worker(QUEUE):
         raise Unavailable(
-            _("Online scores are unavailable: no worker serves the queue “live”. Start it with manage.py up.")
+            _("Online scores are unavailable: no worker serves the queue “live”. Start it with evalapp up.")
         )
     client, number = connect(settings.REDIS_URL, PATIENCE), uuid.uuid4().hex
     try:

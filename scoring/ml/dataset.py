@@ -1,4 +1,4 @@
-"""Reads an interchange folder into the records of `types.py`, with the same readers as `manage.py load`
+"""Reads an interchange folder into the records of `types.py`, with the same readers as `evalapp load`
 (`annotation.parsers`).
 
 In addition it checks what evaluators rely on: unique keys, and references between files.

@@ -124,9 +124,7 @@ def _open_api(name: str, endpoint: str | None) -> HfApi:
     if not is_hub_name(name):
         raise HubError(name, "a model on the hub is named organisation/model")
     if not may_access():
-        raise HubError(
-            name, "this program does not contact the hub: fetch it with `manage.py hub pull`, then upload it"
-        )
+        raise HubError(name, "this program does not contact the hub: fetch it with `evalapp hub pull`, then upload it")
     return HfApi(endpoint=endpoint, library_name="evalapp", library_version=VERSION)
 
 

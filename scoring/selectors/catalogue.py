@@ -31,7 +31,7 @@ def get_entry(name: str) -> Entry:
     known = {entry.name: entry for entry in entries()}
     if name not in known:
         near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-        text = _("There is no evaluator “%(name)s”. `manage.py evaluators` lists all.") % {"name": name}
+        text = _("There is no evaluator “%(name)s”. `evalapp evaluators` lists all.") % {"name": name}
         if near:
             text = f"{text} {_('Did you mean %(names)s?') % {'names': ', '.join(near)}}"
         raise NotThere(text)

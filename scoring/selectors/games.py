@@ -43,7 +43,7 @@ def find_judge(project: Project, name: str = "") -> Evaluator:
     there = ", ".join(row.slug for row in judges[:20])
     advice = _("Choose from: %(names)s.") % {"names": there}
     if not there:
-        advice = _("Train one: manage.py train comparative --project %(project)s") % {"project": project.slug}
+        advice = _("Train one: evalapp train comparative --project %(project)s") % {"project": project.slug}
     if not name:
         text = _("%(project)s has no trained evaluator that compares texts.") % {"project": project.slug}
         raise BadInput(f"{text} {advice}")
@@ -107,7 +107,7 @@ def games_under_way(project: Project, judge: Evaluator, query: SystemsQuery) -> 
 
 def how_to_play(project: Project, judge: Evaluator, query: SystemsQuery) -> str:
     """Return advice for the case without results."""
-    command = f"manage.py games {project.slug} --by {judge.slug}"
+    command = f"evalapp games {project.slug} --by {judge.slug}"
     command += f" --systems {query.systems}" if query.systems != "all" else ""
     text = _("%(name)s has not compared these systems yet. Start with: %(command)s")
     return text % {"name": judge.slug, "command": command}

@@ -135,7 +135,7 @@ def _find_unusable(project: Project, parts: Sequence[str], references: str) -> I
         elif part not in defined:
             text = _("%(name)s is undefined for every output, and so would be the combination: leave it out.")
         if text:
-            command = f"manage.py score {part} --project {project.slug}"
+            command = f"evalapp score {part} --project {project.slug}"
             facts = {"name": part, "project": project.slug, "references": references, "command": command}
             yield Fault(text % facts, field="parts")
 

@@ -160,7 +160,7 @@ def check_scoring(
     references = references or ORIGINAL
     against = grounds.get_references(references) if "references" in entry.needs else None
     if not grounds.n_outputs:
-        text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `manage.py load`, then score.")
+        text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `evalapp load`, then score.")
         raise BadInput(text % {"project": project.slug})
     slug = trained.slug if trained else make_slug(entry.name, parsed, get_default_options(entry, project))
     if not trained:
@@ -219,7 +219,7 @@ def _applicable(project: Project, name: str) -> Entry:
         if slugs:
             text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
         else:
-            text += _("Train it: %(command)s") % {"command": f"manage.py train {name} --project {project.slug}"}
+            text += _("Train it: %(command)s") % {"command": f"evalapp train {name} --project {project.slug}"}
         raise BadInput.for_field("evaluator", text)
     return entry
 

@@ -134,7 +134,7 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
     entry = get_entry(options.evaluator)
     if not entry.learns:
         names = ", ".join(entry.name for entry in trainings.learners()) or _("none in this installation")
-        text = _("%(name)s needs no training: apply it with `manage.py score`. Trainable evaluators: %(names)s.")
+        text = _("%(name)s needs no training: apply it with `evalapp score`. Trainable evaluators: %(names)s.")
         raise BadInput(
             text % {"name": entry.name, "names": names}, faults=[Fault(_("needs no training"), field="evaluator")]
         )

@@ -83,7 +83,7 @@ def test_template_texts_go_through_gettext(path: Path) -> None:
         ('<p>{% translate "Two words" %} {{ name }} · 95 %</p>', []),
         ('<td{% if x %} title="Why not"{% endif %}>{{ x }}</td>', ["Why not"]),
         ('<td title="{% translate "Why" %}">{% blocktranslate %}{{ n }} rows{% endblocktranslate %}</td>', []),
-        ("<kbd>Enter</kbd> <code>manage.py up</code>", []),
+        ("<kbd>Enter</kbd> <code>evalapp up</code>", []),
         ('{% include "x.html" with title="No items yet." text=_("Upload some.") %}', ["No items yet."]),
         ('{{ row.text|default:"not known" }} {{ row.format|default:"jsonl" }}', ["not known"]),
     ],

@@ -539,7 +539,7 @@ def test_commands(backup, empty, tmp_path, capsys):
     assert is_empty()
     call_command("restore", str(file), "--no-index", "--json")
     done = json.loads(capsys.readouterr().out)
-    assert done["left"] == ["Build the search indexes: manage.py reindex SLUG"]
+    assert done["left"] == ["Build the search indexes: evalapp reindex SLUG"]
     assert done["runs"] == {"returned": 1, "failed": 0, "cancelled": 0}
 
 

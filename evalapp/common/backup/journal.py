@@ -83,7 +83,7 @@ def settle(say: Say = lambda text: None) -> None:
 
 
 def checks() -> list[Check]:
-    """Return the line for `manage.py doctor`; none if there is no killed restore."""
+    """Return the line for `evalapp doctor`; none if there is no killed restore."""
     entry = read()
     if entry is None:
         return []
@@ -95,5 +95,5 @@ def checks() -> list[Check]:
         text = f"of {entry.file}: the rows are there, its leftovers are not removed"
     else:
         text = f"of {entry.file}, begun {entry.began}, was interrupted; nothing of it counts"
-    way = "Run `python manage.py restore --settle` or `up`, or restore again."
+    way = "Run `evalapp restore --settle` or `up`, or restore again."
     return [Check("restore", MISSING, text, way)]

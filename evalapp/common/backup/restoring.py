@@ -85,7 +85,7 @@ def restore_backup(
     from ..queue import return_all_running
 
     runs = return_all_running()
-    left = AFTER_RESTORE.collect(say) if index else ["Build the search indexes: manage.py reindex SLUG"]
+    left = AFTER_RESTORE.collect(say) if index else ["Build the search indexes: evalapp reindex SLUG"]
     return RestoreReport(
         file=str(path),
         made_at=manifest.made_at,
@@ -202,7 +202,7 @@ def _restore(connection: Any, apps: Any, reader: Reader, replacing: bool, say: S
             connection.close_if_unusable_or_obsolete()  # the connection may be the reason
             journal.settle(say)
         except (DatabaseError, InterfaceError, OSError):
-            say("The next restore, or `manage.py restore --settle`, removes what this one left.")
+            say("The next restore, or `evalapp restore --settle`, removes what this one left.")
         if isinstance(error, OSError):
             where = error.filename or settings.DATA_DIR
             reason = error.strerror or error

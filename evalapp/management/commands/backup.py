@@ -1,4 +1,4 @@
-"""`manage.py backup FILE`: copy the installation into one file."""
+"""`evalapp backup FILE`: copy the installation into one file."""
 
 from argparse import ArgumentParser
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""`manage.py cancel NUMBER`: cancel a background run."""
+"""`evalapp cancel NUMBER`: cancel a background run."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""`manage.py createowner NAME`: create an owner of the installation."""
+"""`evalapp createowner NAME`: create an owner of the installation."""
 
 import secrets
 import sys
@@ -27,7 +27,7 @@ class Command(commands.Command):
         password = sys.stdin.readline().rstrip("\r\n") if password_stdin else secrets.token_urlsafe(12)
         name = User.normalize_username(name)
         if User.objects.filter(username=name).exists():
-            raise Conflict(f"The user “{name}” exists. Change the password: manage.py changepassword {name}")
+            raise Conflict(f"The user “{name}” exists. Change the password: evalapp changepassword {name}")
         user = User(username=name, email=email, is_superuser=True)
         try:
             user.full_clean(exclude=["password"])

@@ -1,4 +1,4 @@
-"""`manage.py demo`: fill the demonstration project with texts, outputs of small systems, simulated judgements,
+"""`evalapp demo`: fill the demonstration project with texts, outputs of small systems, simulated judgements,
 campaigns and scores. Existing parts are skipped, so that a repetition takes seconds."""
 
 import io
@@ -239,9 +239,9 @@ class Command(commands.Command):
         state = "has been filled" if result["loaded"] else "was filled before; its data are unchanged"
         self.stdout.write(f"The project “{result['project']}” {state}.")
         if result["runs"]:
-            self.stdout.write(f"Started {len(result['runs'])} runs; see: manage.py runs {result['project']}")
+            self.stdout.write(f"Started {len(result['runs'])} runs; see: evalapp runs {result['project']}")
         for name, password in result["passwords"].items():
             self.stdout.write(f"  {name:<12} password (shown once): {password}")
         if not result["passwords"]:
-            self.stdout.write("Passwords are unchanged. Set a new one: manage.py changepassword researcher")
-            self.stdout.write("Start again with new data and passwords: manage.py demo --reset")
+            self.stdout.write("Passwords are unchanged. Set a new one: evalapp changepassword researcher")
+            self.stdout.write("Start again with new data and passwords: evalapp demo --reset")

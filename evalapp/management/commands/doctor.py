@@ -1,4 +1,4 @@
-"""`manage.py doctor`: report what is running and what is missing, with remedies."""
+"""`evalapp doctor`: report what is running and what is missing, with remedies."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def database_checks() -> list[Check]:
         return [Check("database", OK, name), Check("migrations", MISSING, str(error), "Restore a backup.")]
     state = Check("migrations", OK, "all applied")
     if waiting:
-        state = Check("migrations", MISSING, f"{waiting} not applied", "Run `python manage.py migrate`.")
+        state = Check("migrations", MISSING, f"{waiting} not applied", "Run `evalapp migrate`.")
     return [Check("database", OK, name), state]
 
 
@@ -102,7 +102,7 @@ def worker_checks() -> list[Check]:
             result.append(Check(f"queue {queue}", OK, ", ".join(workers)))
             continue
         command = f"python -m celery -A evalapp worker --queues {queue}"
-        way_out = f"Start all with `python manage.py up`, or one with `{command}`."
+        way_out = f"Start all with `evalapp up`, or one with `{command}`."
         other = FALLBACK.get(queue)
         if any(other in queues for queues in consumers.values()):
             found = f"no worker of its own: its runs wait in the queue {other} and keep others waiting there"

@@ -1,4 +1,4 @@
-"""`manage.py restore FILE`: load a backup into an empty installation, or replace its content."""
+"""`evalapp restore FILE`: load a backup into an empty installation, or replace its content."""
 
 import shutil
 import sys

@@ -1,4 +1,4 @@
-"""`manage.py retry NUMBER`: return a failed or cancelled run to the queue."""
+"""`evalapp retry NUMBER`: return a failed or cancelled run to the queue."""
 
 from argparse import ArgumentParser
 from typing import Any

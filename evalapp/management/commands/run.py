@@ -1,4 +1,4 @@
-"""`manage.py run NUMBER`: show a run with its progress, log and result, or follow it."""
+"""`evalapp run NUMBER`: show a run with its progress, log and result, or follow it."""
 
 import json
 from argparse import ArgumentParser

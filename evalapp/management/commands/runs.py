@@ -1,4 +1,4 @@
-"""`manage.py runs [PROJECT]`: list background runs."""
+"""`evalapp runs [PROJECT]`: list background runs."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -34,4 +34,4 @@ class Command(commands.Command):
         if not self.rows:
             self.stdout.write("No runs.")
         if not result["workers"] and any(run.is_active for run in self.rows):
-            self.stdout.write("No worker is running: start one with manage.py up, or celery -A evalapp worker.")
+            self.stdout.write("No worker is running: start one with evalapp up, or celery -A evalapp worker.")

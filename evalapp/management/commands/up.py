@@ -1,4 +1,4 @@
-"""`manage.py up`: run the whole installation from one terminal. Prepares database and static files, then starts the
+"""`evalapp up`: run the whole installation from one terminal. Prepares database and static files, then starts the
 servers by `evalapp.ops`."""
 
 import argparse

@@ -109,7 +109,7 @@ class Command(RunCommand):
                 place = row["project"] or "shared"
                 self.stdout.write(f"{row['name']:<24} {place:<16} {row['count']:>12,}  {row['condition']}")
             if not result["corpora"]:
-                self.stdout.write("No corpus yet. Create one: manage.py corpus add NAME FILE --project SLUG")
+                self.stdout.write("No corpus yet. Create one: evalapp corpus add NAME FILE --project SLUG")
         elif "deleted" in result:
             self.stdout.write(f"{result['deleted']['name']} is deleted.")
         else:

@@ -32,7 +32,7 @@ class Command(RunCommand):
         else:
             rows = list(Corpus.objects.filter(project=None, revision__gt=0).select_related("home", "run"))
         if not rows:
-            raise BadInput("There is no corpus with pairs to index. Create one: manage.py corpus add NAME FILE")
+            raise BadInput("There is no corpus with pairs to index. Create one: evalapp corpus add NAME FILE")
         results = []
         for row in rows:
             if project is None:

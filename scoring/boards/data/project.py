@@ -47,7 +47,7 @@ def get_evaluator(project: Project, slug: str) -> Evaluator:
     if evaluator is None:
         text = _(
             "No evaluator “%(slug)s” has been applied in %(project)s. "
-            "Apply it first: manage.py score %(slug)s --project %(project)s"
+            "Apply it first: evalapp score %(slug)s --project %(project)s"
         )
         raise NotThere(text % {"slug": slug, "project": project.slug})
     return evaluator
@@ -314,7 +314,7 @@ class ProjectData:
 
         baselines = [entry.name for entry in entries() if entry.kind == "sentinel"]
         chosen = query.chosen or baselines
-        how = f"not applied yet: manage.py score {{}} --project {self.project.slug}"
+        how = f"not applied yet: evalapp score {{}} --project {self.project.slug}"
         return {name: how.format(name) for name in baselines if name in chosen}
 
     def compute_by_aspect(self, query: Any, progress: Progress | None) -> list[Table]:

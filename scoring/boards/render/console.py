@@ -48,7 +48,7 @@ def stale_lines(table: Mapping[str, Any]) -> Iterator[str]:
     for reason, evaluators in sorted(named.items()):
         yield f"Out of date: {', '.join(dict.fromkeys(evaluators))}: {reason}."
     if any(not row.get("final") for row in table.get("stale", [])):
-        yield f"Score again (only changed outputs are scored): manage.py score EVALUATOR --project {table['project']}"
+        yield f"Score again (only changed outputs are scored): evalapp score EVALUATOR --project {table['project']}"
 
 
 def excluded_line(table: Mapping[str, Any]) -> Iterator[str]:

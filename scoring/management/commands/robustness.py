@@ -13,7 +13,7 @@ FIGURES = ("score", "mean", "sd")
 class Command(JobCommand):
     kind = "robustness"
     more = {"any_encoder": True}
-    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator"
+    evaluator_help = "a name that `evalapp evaluators` lists, or of a trained evaluator"
     help = "Scores of an evaluator by kind of text: by machines, and by people under each constraint."
 
     def show_result(self, result: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from scoring.services.several import plan_scores
 class Command(JobCommand):
     kind = "score"
     more = {"any_encoder": True}
-    evaluator_help = "a name that `manage.py evaluators` lists, or of a trained evaluator; several have default options"
+    evaluator_help = "a name that `evalapp evaluators` lists, or of a trained evaluator; several have default options"
     help = (
         "Apply an evaluator to every output not yet scored with the same signature. Or, without project or database, "
         "score text files with a line per segment (-i)."

@@ -17,7 +17,7 @@ from scoring.services.training import TrainingOptions, check_name, plan_params, 
 
 class Command(JobCommand):
     kind = "train"
-    evaluator_help = "a name that `manage.py evaluators` lists as trained"
+    evaluator_help = "a name that `evalapp evaluators` lists as trained"
     help = "Train an evaluator on the data of a project."
 
     def add_run_arguments(self, parser: CommandParser) -> None:
@@ -45,7 +45,7 @@ class Command(JobCommand):
         run = start_training(project=project, options=training, send=not options["here"], any_encoder=True)
         slug = run.params["slug"]
         against = ["--references", options["references"]] if options["references"] != ORIGINAL else []
-        self.apply_by = shlex.join(["manage.py", "score", slug, "--project", options["project"], *against])
+        self.apply_by = shlex.join(["evalapp", "score", slug, "--project", options["project"], *against])
         return {"plan": plan, "slug": slug, **self.follow(run, options)}
 
     def show(self, result: dict[str, Any]) -> None:

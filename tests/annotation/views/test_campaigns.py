@@ -168,7 +168,7 @@ def test_without_outputs_the_next_step_is_an_upload(cast: Cast, rita: Client) ->
     make_texts(cast)
     text = read(rita.get(BASE))
     assert f'class="button primary" href="{BASE}new/"' in text
-    assert "manage.py campaign alpha PLAN.json --open" in text
+    assert "evalapp campaign alpha PLAN.json --open" in text
 
 
 def test_link_is_shown_right_after_opening(cast: Cast, rita: Client) -> None:
@@ -584,7 +584,7 @@ def test_overview_needs_three_queries(cast: Cast, rf: Any, django_assert_max_num
 def test_empty_lists_show_the_command_for_this_project(client, cast):
     client.force_login(cast.researcher)
     for path, words in (
-        ("items/", "manage.py load FOLDER --project alpha"),
+        ("items/", "evalapp load FOLDER --project alpha"),
         ("", "<dd>0</dd>"),
     ):
         assert words in read_page(client.get(f"/projects/alpha/{path}"))

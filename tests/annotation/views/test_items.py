@@ -48,7 +48,7 @@ def test_search_and_filters(viewer, cast):
 def test_empty_project_shows_how_to_start(viewer):
     page = viewer.get(reverse("annotation:item-list", args=["alpha"]))
     assert b"No items yet." in page.content
-    assert b"manage.py load" in page.content
+    assert b"evalapp load" in page.content
 
 
 def test_one_item_side_by_side(viewer, cast):

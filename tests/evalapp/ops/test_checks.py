@@ -32,7 +32,7 @@ def test_silent_redis_is_reported_without_its_password():
     found = checks.redis_server("redis://:geheim@127.0.0.1:1/0")
     assert found.state == MISSING
     assert "geheim" not in found.found + found.way_out
-    assert "manage.py up" in found.way_out
+    assert "evalapp up" in found.way_out
 
 
 def test_encoder_comes_with_the_requirements():

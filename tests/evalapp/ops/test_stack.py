@@ -78,7 +78,7 @@ def test_filling_is_a_step_that_runs_once(listener):
     assert fill.name == "demo"
     assert fill.once
     assert fill.command[-5:] == ("-m", "evalapp", "demo", "--data", "/mine")
-    assert "manage.py demo --data /mine" in fill.failed_hint
+    assert "evalapp demo --data /mine" in fill.failed_hint
 
 
 def test_addresses_people_can_open():

@@ -61,7 +61,7 @@ def test_trained_evaluator_is_applied_by_the_printed_command(toy):
     fast = ("--set", "frozen=true", "--set", "epochs=1", "--verbosity", "0")
     told = call_text("train", "toy", "--project", "alpha", "--folds", "1", "--name", "mine", "--here", *fast)
     words = shlex.split(told.partition("Apply it with: ")[2].splitlines()[0])
-    assert words == ["manage.py", "score", "mine", "--project", "alpha"]
+    assert words == ["evalapp", "score", "mine", "--project", "alpha"]
     assert command(*words[1:], "--here")["state"] == "succeeded"
 
 

@@ -240,7 +240,7 @@ def test_impossible_requests_are_explained(filled, source, score):
     def ask(**params):
         return get_job("games").ask(project=filled.project, user=None, params=params)
 
-    with refused(BadInput, "no trained evaluator that compares texts. Train one: manage.py train"):
+    with refused(BadInput, "no trained evaluator that compares texts. Train one: evalapp train"):
         ask()
     with refused(BadInput, "comparative must be trained before it can compare. Train one"):
         ask(evaluator="comparative")
@@ -326,7 +326,7 @@ def test_api_requests_and_reads_games(judged):
     table = "/api/v1/projects/alpha/leaderboards/systems/?by=judge&method=glicko2"
     missing = api.get(table)
     assert missing.status_code == 400
-    assert "manage.py games alpha --by judge" in missing.json()["detail"]
+    assert "evalapp games alpha --by judge" in missing.json()["detail"]
     options = {"kind": "games", "evaluator": "judge", "items": 6, "seeds": 3}
     asked = api.post("/api/v1/projects/alpha/runs/", options, format="json")
     assert (asked.status_code, asked.json()["queue"]) == (202, "gpu")

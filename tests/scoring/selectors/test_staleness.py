@@ -110,7 +110,7 @@ def test_page_api_and_command_show_it(scored, client, later):
         out = StringIO()
         call_command(*command, stdout=out)
         assert "Out of date: length" in out.getvalue()
-        assert "manage.py score EVALUATOR --project alpha" in out.getvalue()
+        assert "evalapp score EVALUATOR --project alpha" in out.getvalue()
         out = StringIO()
         call_command(*command, "--json", stdout=out, stderr=StringIO())
         assert json.loads(out.getvalue())["stale"][0]["evaluator"] == "length"

@@ -46,7 +46,7 @@ def address(name: str, *rest: object, project: str = "alpha") -> str:
 def test_empty_project_explains_what_to_do(researcher, name):
     response = researcher.get(address(name))
     assert response.status_code == 200
-    assert "<code>manage.py load FOLDER --project alpha</code>" in read_page(response)
+    assert "<code>evalapp load FOLDER --project alpha</code>" in read_page(response)
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -118,7 +118,7 @@ def test_simulated_ratings_are_marked(scored, researcher):
 
 def test_unapplied_baselines_are_listed_in_the_table(scored, researcher):
     text = read_page(researcher.get(address("evaluation")))
-    assert "manage.py score overlap" in text
+    assert "evalapp score overlap" in text
     assert "Apply missing trivial baselines" in text
     researcher.post(address("score-sentinels"))
     assert Run.objects.filter(kind="score", params__evaluator="overlap").exists()

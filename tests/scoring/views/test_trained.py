@@ -52,7 +52,7 @@ def test_training_uses_the_checked_options(researcher, toy):
     check = Run.objects.get(kind="plan")
     assert f"?check={check.pk}" in response["Location"]
     waiting = read_page(researcher.get(address("train", "toy") + f"?check={check.pk}"))
-    assert "manage.py up" in waiting
+    assert "evalapp up" in waiting
     assert "(next" in waiting
     assert check.queue == "cpu", "so that no training keeps it waiting"
     execute_run(check.pk)

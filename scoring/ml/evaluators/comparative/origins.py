@@ -37,7 +37,7 @@ def describe_shared_texts(dataset: Dataset, samples: Samples) -> str:
     return (
         f"{equal.total():,} machine texts equal a reference of their item, so they are learned as both human and "
         f"machine-written ({shares}). If {subject} is human, set the system's kind: on the page Items, Systems; "
-        f'with manage.py load --system-kind "{systems[0]}=human"; with PATCH /api/v1/systems/ID/'
+        f'with evalapp load --system-kind "{systems[0]}=human"; with PATCH /api/v1/systems/ID/'
     )
 
 

@@ -44,7 +44,7 @@ def test_failed_deletion_is_shown_with_a_remedy(client, cast):
     client.force_login(cast.owner)
     page = read_page(client.get("/"))
     assert re.search(rf'role="alert" data-deletion="{failed.pk}"><p><strong>Delete Beta [^<]+</strong> No room\.', page)
-    assert f"manage.py retry {failed.pk}" in page
+    assert f"evalapp retry {failed.pk}" in page
 
 
 def test_overview_shows_the_next_step(client, cast):

@@ -39,7 +39,7 @@ def test_missing_worker_says_how_to_start_one(reader, make):
     run = make()
     for page in (get(reader, run), read_page(reader.get(RUNS))):
         assert 'data-unserved="cpu"' in page
-        assert "manage.py up" in page
+        assert "evalapp up" in page
     WorkerBeat.objects.create(name="w", queues=["cpu"], pid=1, host="h", at=timezone.now())
     assert "data-unserved" not in get(reader, run)
 

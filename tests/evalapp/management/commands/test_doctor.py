@@ -23,7 +23,7 @@ def test_missing_parts_are_reported_with_a_remedy(no_redis, capsys):
     text = capsys.readouterr().out
     assert "MISSING   redis" in text
     assert "MISSING   queue live" in text
-    assert "-> Start all with `python manage.py up`" in text
+    assert "-> Start all with `evalapp up`" in text
     assert "ok        migrations" in text
 
 

@@ -59,8 +59,8 @@ def test_interrupted_following_says_that_the_run_continues(cast, monkeypatch):
     with pytest.raises(SystemExit) as ended:
         call_command("run", str(run.pk), "--follow", stdout=io.StringIO(), stderr=err)
     assert ended.value.code == 130
-    assert f"manage.py cancel {run.pk}" in err.getvalue()
-    assert f"manage.py run {run.pk} --follow" in err.getvalue()
+    assert f"evalapp cancel {run.pk}" in err.getvalue()
+    assert f"evalapp run {run.pk} --follow" in err.getvalue()
     assert "stopped\n" not in err.getvalue()
     run.refresh_from_db()
     assert run.is_active

@@ -36,7 +36,7 @@ def test_undeclared_system_counts_as_a_machine_and_the_plan_says_so(encoder: str
         "6 machine texts equal a reference of their item, so they are learned as both human and machine-written "
         f"(6 of {TRUTH}). If {TRUTH} is human, set the system's kind: "
     )
-    assert f'manage.py load --system-kind "{TRUTH}=human"' in note
+    assert f'evalapp load --system-kind "{TRUTH}=human"' in note
 
 
 def test_declared_kind_resolves_texts_that_are_both(encoder: str) -> None:
@@ -71,7 +71,7 @@ def test_many_systems_are_abbreviated() -> None:
     assert describe_shared_texts(data, Samples.of(data)).startswith(
         "9 machine texts equal a reference of their item, so they are learned as both human and machine-written "
         "(2 of m7, 1 of m0, 1 of m1, 1 of m2, 1 of m3 and 3 more). If one of the systems is human, set the "
-        'system\'s kind: on the page Items, Systems; with manage.py load --system-kind "m7=human"; '
+        'system\'s kind: on the page Items, Systems; with evalapp load --system-kind "m7=human"; '
     )
     unlike = replace(data, outputs=data.outputs[-1:])
     assert describe_shared_texts(unlike, Samples.of(unlike)) == ""
