@@ -209,6 +209,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any = None) -> dict[st
         "has_intervals": any(row["low"] is not None for row in rows),
         "has_lines": any(lines),
         "has_letters": bool(letters),
+        "needs_letters": any(len(group) > 1 for group in groups) and not any(lines),
         "is_tested": table is not None and is_tested(table),
         "plot_caption": caption_picture(table) if table else "",
         "has_bar": any(row["bar"] for row in drawn),
@@ -245,7 +246,7 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
                else _("Lines join systems whose rank intervals overlap"), is_number=False,
                css="narrow-hide", is_silent=True) if context["has_lines"] else None,
         Column("letters", _("Letters"), is_number=False, css="narrow-hide")
-        if context["has_letters"] and not context["has_lines"] else None,
+        if context["needs_letters"] else None,
         Column("system", _("System"), lambda row: row["system"], is_number=False, is_kept=True),
         Column("step", _("Step"), lambda row: row["step"], is_ascending=True, css="narrow-hide")
         if context["has_steps"] else None,

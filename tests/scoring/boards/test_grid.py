@@ -80,15 +80,17 @@ def test_intervals_are_shown_on_demand():
     assert dict(parse_qsl(show({"sort": ["n"], "intervals": ["1"]}).toggle[1:])) == {"sort": "n"}
 
 
-def test_chosen_columns_are_shown_and_names_always():
+def test_chosen_columns_are_shown_with_names_and_lines():
     grid = show({"columns": ["value", "n"]})
-    assert [head.column.name for head in grid.heads] == ["name", "value", "n"]
+    assert [head.column.name for head in grid.heads] == ["name", "value", "n", "lines"]
     assert grid.reset == "?"
+    # Ends of intervals have a switch of their own.
     assert [(column.name, ticked) for column, ticked in grid.choices] == [
-        ("rank", False), ("value", True), ("low", False), ("n", True),
+        ("rank", False), ("value", True), ("n", True),
     ]  # fmt: skip
     # A form with no ticks still sends the names that are always shown.
-    assert [head.column.name for head in show({"columns": grid.kept}).heads] == ["name"]
+    assert [head.column.name for head in show({"columns": grid.kept}).heads] == ["name", "lines"]
+    assert show({"columns": ["nothing"]}).shown == show({}).shown
 
 
 def test_a_value_of_all_rows_is_shown_once():
