@@ -18,6 +18,7 @@ from charset_normalizer import from_bytes
 from annotation.parsers.faults import Limits, StopReading
 from annotation.parsers.files import open_plain
 from annotation.parsers.rows import PhysicalLines, read_csv_cells
+from annotation.parsers.writer import GUARD
 from evalapp.translation import gettext as _
 
 from .mapping import Reading
@@ -136,6 +137,8 @@ class DelimitedSource(Source):
         stated = "" if encoding == "utf-8" else encoding
         self.reading = replace(reading, encoding=stated, separator=separator if separator != self._usual else "")
         self._encoding, self._separator = encoding, separator
+        #: Cells of `NAME.safe.csv` that could be formulas begin with an apostrophe.
+        self._is_guarded = name.lower().removesuffix(".gz").endswith(".safe.csv")
         with self._open() as (_raw, lines):
             self.columns = self._read_header(lines)
         if len(self.columns) > MOST_COLUMNS:
@@ -160,8 +163,11 @@ class DelimitedSource(Source):
 
     def _read_header(self, lines: Iterator[tuple[int, list[str]]]) -> list[str]:
         for _number, cells in islice(lines, self.reading.skip_above, None):
-            return name_columns(cells)
+            return name_columns(self._unguard(cells))
         raise StopReading(_("The file has only blank lines. Leave it out, or write its rows."))
+
+    def _unguard(self, cells: list[str]) -> list[str]:
+        return [cell.removeprefix(GUARD) for cell in cells] if self._is_guarded else cells
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:
         columns = self.columns
@@ -176,7 +182,7 @@ class DelimitedSource(Source):
                 if len(cells) == width:
                     if not rows % 500:
                         self.position = raw.tell()
-                    yield number, dict(zip(columns, cells, strict=True))
+                    yield number, dict(zip(columns, self._unguard(cells), strict=True))
                 elif not any(cells):
                     continue
                 else:

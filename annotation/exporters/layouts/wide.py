@@ -4,7 +4,7 @@ aspect."""
 import csv
 from typing import Any
 
-from annotation.parsers import guard_cell
+from annotation.parsers import encode_document, guard_cell
 
 from .base import ItemRows, Layout, Plan, Side, name_side
 
@@ -34,6 +34,28 @@ class WideTable:
             *[None] * (self.plan.n_references - len(references)), *(texts.get(side) for side in self.plan.sides),
             *(means[key]["mean"] if key in means else None for key in self.rated),
         ]  # fmt: skip
+
+    def make_mapping(self) -> dict[str, Any]:
+        """The mapping with which the table is imported again; the rater of mean ratings is `mean`."""
+        n, sides = self.plan.n_references, [name_side(side) for side in self.plan.sides]
+        references, texts = self.columns[len(FIXED) :][:n], self.columns[len(FIXED) + n :]
+        document: dict[str, Any] = {
+            "shape": "wide",
+            "columns": {"item": "id", "group": "group", "source": "source", "context": "context"},
+            "turns": {"context": {"rule": "split", "separator": "\n"}},
+        }  # fmt: skip
+        if references:
+            document["columns"]["references"] = references
+        if sides:
+            columns = zip(texts, sides, strict=False)
+            document["outputs"] = [{"column": column, "system": system} for column, system in columns]
+        if self.rated:
+            columns = zip(texts[len(sides) :], self.rated, strict=True)
+            document["ratings"] = [
+                {"column": column, "system": name_side(side), "aspect": aspect, "rater": "mean"}
+                for column, (side, aspect) in columns
+            ]
+        return document
 
     def list_notes(self) -> list[str]:
         notes = ["Ratings are means over raters."] if self.rated else []
@@ -66,7 +88,10 @@ class WideCsv(Layout):
 
     def close(self) -> None:
         self.file.close()
-        self.notes += self.table.list_notes()
+        self.add_document("mapping.json", encode_document(self.table.make_mapping()))
+        self.notes += [
+            f"`load {self.NAME} --map mapping.json` imports items, outputs and mean ratings.", *self.table.list_notes(),
+        ]  # fmt: skip
 
     def abort(self) -> None:
         self.file.close()

@@ -13,6 +13,7 @@ import pytest
 
 from annotation.exporters.layouts import LAYOUTS
 from annotation.exporters.options import ExportOptions
+from annotation.mapping import convert_rows, open_table, read_mapping
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import Project
 from tests.annotation.pipelines.rich import RICH
@@ -84,6 +85,22 @@ def test_wide_table_has_a_row_per_item_and_columns_per_system(project, tmp_path)
     assert (rows[0]["a b"], rows[0]["c"]) == ("'-no", "so\nlong ")
     assert (rows[0]["a b: quality"], rows[0]["c: quality"]) == ("1.5", "4")
     assert (rows[1]["context"], rows[1]["a b"], rows[1]["reference 2"]) == ("'=1+1", "'@x", "")
+
+
+def test_wide_table_is_imported_by_its_mapping(project, tmp_path):
+    folder = export(project, tmp_path / "out", "wide-csv")
+    mapping = read_mapping(json.loads((folder / "mapping.json").read_text(encoding="utf-8")))
+    found: dict[str, list[Any]] = {}
+    for row in convert_rows(open_table(folder / "wide.safe.csv"), mapping):
+        found.setdefault(row.table, []).append(row.values)
+    names = ("id", "context", "source", "references", "group")
+    assert [{name: row.get(name) for name in names} for row in found["items"]] == [
+        {name: row.get(name) for name in names} for row in FILES["items.jsonl"]
+    ]  # fmt: skip
+    assert found["outputs"] == FILES["outputs.jsonl"]
+    assert {(row["item"], row["system"]): row["value"] for row in found["ratings"]} == {
+        ("1", "a b"): 1.5, ("1", "c"): 4, ("2", "a b"): 3, ("2", "c"): 3, ("3", "a b"): 5, ("3", "c"): 4,
+    }  # fmt: skip
 
 
 def test_preferences_count_votes_and_leave_ties_out(project, tmp_path):
