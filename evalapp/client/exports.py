@@ -93,6 +93,20 @@ class Export(Resource):
         self._session.download(path, target / name, size=size if isinstance(size, int) else None, meter=meter)
         return target / name
 
+    def push_to_hub(
+        self, name: str, *, private: bool = True, message: str = "", progress: OnProgress | None = None
+    ) -> str:
+        """Send the files to the Hugging Face hub as the dataset `name` ("organisation/dataset"); return its address.
+        `private`, `message` and errors: see `evalapp.client.hub.push_dataset`; `progress`: see `download`.
+
+            project.export("parquet").push_to_hub("my-lab/weekend")
+        """
+        from evalapp.client.hub import push_dataset
+
+        with tempfile.TemporaryDirectory(prefix="evalapp-export-") as folder:
+            self.download(folder, progress=progress)
+            return push_dataset(folder, name, private=private, message=message)
+
     def to_pandas(self, *, progress: OnProgress | None = None) -> dict[str, pandas.DataFrame]:
         """Return table name (`items`, `outputs`, `ratings`, ...) -> DataFrame, for all tables with rows. Types are
         those of the file. `progress`: see `download`. Raises `MissingPackage` without pandas.

@@ -74,7 +74,11 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "evalapp score -i one.txt two.txt -r ref.txt -m ./my-evaluator": "tests/scoring/ml/score_files",
     },
     "docs/how-to/export-for-other-programs.md": {"project.download": "a client: tests/evalapp/client/test_client.py"},
-    "docs/how-to/publish-an-export.md": {"from datasets import": "needs the package datasets"},
+    "docs/how-to/publish-an-export.md": {
+        "from datasets import": "needs the package datasets",
+        "python manage.py dump weekend published": "tests/annotation/management/commands/test_push.py",
+        "project.export": "a client: tests/evalapp/client/test_notebook.py",
+    },
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
        ("README", "floors")},
 }  # fmt: skip

@@ -47,13 +47,13 @@ class WideTable:
         if references:
             document["columns"]["references"] = references
         if sides:
-            columns = zip(texts, sides, strict=False)
-            document["outputs"] = [{"column": column, "system": system} for column, system in columns]
+            document["outputs"] = [
+                {"column": column, "system": system} for column, system in zip(texts, sides, strict=False)
+            ]
         if self.rated:
-            columns = zip(texts[len(sides) :], self.rated, strict=True)
             document["ratings"] = [
                 {"column": column, "system": name_side(side), "aspect": aspect, "rater": "mean"}
-                for column, (side, aspect) in columns
+                for column, (side, aspect) in zip(texts[len(sides) :], self.rated, strict=True)
             ]
         return document
 

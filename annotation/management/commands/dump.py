@@ -7,9 +7,12 @@ from typing import Any
 from annotation.exporters.options import ALL_FORMATS, LEVELS, ExportOptions
 from annotation.exporters.people import NAMINGS
 from annotation.pipelines.exports import write_export
+from evalapp.client.errors import ClientError
+from evalapp.client.hub import push_dataset
 from evalapp.common import commands
 from evalapp.common.drafts import whole_folder
 from evalapp.common.errors import Conflict, EvalappError
+from evalapp.hub_access import allow_access
 from evalapp.side_figures import collect_failures, failure_sentence
 
 
@@ -35,10 +38,15 @@ class Command(commands.Command):
             "--attributes", action="store_true", help="data about individual raters, who must have consented"
         )
         parser.add_argument("--audit", action="store_true", help="the audit log of the project")
+        parser.add_argument(
+            "--push", default="", metavar="ORGANISATION/DATASET",
+            help="also send the folder to the Hugging Face hub; log in before with `hf auth login`, or set HF_TOKEN",
+        )  # fmt: skip
+        parser.add_argument("--public", action="store_true", help="with --push: a new dataset is public")
 
     def work(
         self, *, slug: str, folder: Path, format: str, level: str, no_scores: bool, raters: str, judgements: bool,
-        attributes: bool, audit: bool, **_: Any,
+        attributes: bool, audit: bool, push: str, public: bool, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
         project = commands.find_project(slug)
         options = ExportOptions(format, level, not no_scores, raters, judgements, attributes, audit)
@@ -58,6 +66,12 @@ class Command(commands.Command):
         except OSError as error:
             raise EvalappError(f"{folder} cannot be written: {error.strerror}. No files were left there.") from error
         result = {"project": slug, "folder": str(folder), **options.as_dict(), "files": files}
+        if push:
+            try:
+                with allow_access():
+                    result["url"] = push_dataset(folder, push, private=not public)
+            except ClientError as error:
+                raise EvalappError(f"{folder} is complete, but was not sent. {error}") from error
         return {**result, "failed": failed} if failed else result
 
     def show(self, result: dict[str, Any]) -> None:
@@ -66,3 +80,5 @@ class Command(commands.Command):
         if sentence := failure_sentence(result.get("failed", ())):
             self.stdout.write(sentence)
         self.stdout.write(f"Written to {result['folder']}.")
+        if result.get("url"):
+            self.stdout.write(f"Sent to {result['url']}.")

@@ -18,6 +18,8 @@ from evalapp.accounts.models import Project
 from evalapp.client import UploadFaulty, WrongOrder
 from evalapp.client.leaderboards import Leaderboard
 from evalapp.common.models import Run
+from evalapp.hub_access import allow_access
+from tests.scoring.ml.hub_server import serve_hub
 from tests.taking import WHOLE, as_bytes, written
 
 pytestmark = pytest.mark.django_db
@@ -120,6 +122,16 @@ def test_leaderboard_as_latex_equals_the_file_of_its_page(filled, client, cast):
     assert r"\toprule" in board.to_latex()
     with pytest.raises(WrongOrder):
         Leaderboard(board.table).to_latex()
+
+
+def test_export_is_sent_to_a_hub(filled, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_test")
+    with serve_hub() as hub, allow_access():
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+        assert filled.export().push_to_hub("my-lab/alpha", private=False) == f"{hub.url}/datasets/my-lab/alpha"
+        assert hub.private == {"my-lab/alpha": False}
+        assert {"README.md", "items.jsonl", "dataset.json"} <= set(hub.files["my-lab/alpha"])
 
 
 def test_curves_of_checkpoints(filled):

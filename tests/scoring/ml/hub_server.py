@@ -89,7 +89,7 @@ class HubHandler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = unquote(urlsplit(self.path).path).strip("/").split("/")
         self.hub.calls.append(f"{self.command} {'/'.join(parts)}")
-        is_listing = parts[:2] == ["api", "models"]
+        is_listing = parts[0] == "api" and parts[1] in ("models", "datasets")
         name = "/".join(parts[2:4] if is_listing else parts[:2])
         if name not in self.hub.files:
             return self.missing()
