@@ -36,6 +36,8 @@ def push_dataset(
         raise InvalidArgument(f"a dataset on the hub is named organisation/dataset, not {name!r}")
     if not (Path(folder) / "README.md").is_file():
         raise MissingFile(f"{folder} has no README.md, as every export has: name the folder of an export")
+    # Errors of the connection are those of the HTTP library of huggingface_hub.
+    unreachable: tuple[type[Exception], ...] = (OSError, HfHubHTTPError.__bases__[0])
     api = HfApi(endpoint=endpoint, library_name="evalapp")
     try:
         api.create_repo(name, repo_type="dataset", private=private, exist_ok=True)
@@ -46,6 +48,6 @@ def push_dataset(
     except HfHubHTTPError as error:
         said = " ".join((error.server_message or str(error)).split())[:300]
         raise HubRefused(f"{api.endpoint} refused {name}: {said}. Log in with: hf auth login") from error
-    except (OSError, *HfHubHTTPError.__bases__) as error:
+    except unreachable as error:
         raise HubRefused(f"{api.endpoint} cannot be reached: {' '.join(str(error).split())[:300]}") from error
     return f"{api.endpoint}/datasets/{name}"

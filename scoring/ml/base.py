@@ -8,18 +8,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
 
+from evalapp.markup import MAX_ROWS, write_html_table
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import Coverage, UnknownTokens
 from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import VERSION, SignatureField, render
 from scoring.ml.sums import within
 from scoring.ml.types import Record, check_records
+
+if TYPE_CHECKING:
+    import pandas
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
@@ -56,6 +61,19 @@ class Scores:
     unknown: npt.NDArray[np.bool_] | None = field(default=None, repr=False)
     #: Remarks about this machine, for example a missing resource.
     remarks: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        """The first scores with their components and reasons, for notebooks."""
+        n = len(self.values)
+        columns = {"score": self.values, **self.components, **({"reason": self.reasons} if any(self.reasons) else {})}
+        rows = [[column[row] for column in columns.values()] for row in range(min(n, MAX_ROWS))]
+        return f"<p>{escape(self.signature)}</p>" + write_html_table(columns, rows, more=max(0, n - MAX_ROWS))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return a row per record: `score`, the components and `reason`. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame({"score": self.values, **self.components, "reason": list(self.reasons)})
 
     @property
     def n_undefined(self) -> int:
@@ -186,21 +204,22 @@ class Evaluator(ABC):
         *,
         sources: Texts | None = None,
         contexts: TextLists | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Floats:
         """(n,) scores in their order, nan = undefined; `details` then has reasons and counts.
 
         `hypotheses` are records, or texts in a list, array or Series with `references` (for each a text or a list of
-        texts), `sources` and `contexts` (for each the turns before it). Raises `InvalidRecords` for other arguments.
+        texts), `sources` and `contexts` (for each the turns before it). `progress` is a callback, or True for a bar.
+        Raises `InvalidRecords` for other arguments.
         """
         records = as_records(hypotheses, references, sources, contexts, "score()")
         self.details = self.evaluate(records, progress=progress)
         return self.details.values
 
-    def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
         """As `score`, with reasons, counts and components. Stores nothing, so threads may share the evaluator.
 
-        `progress(done, total)` counts distinct records; an exception it raises ends the work.
+        `progress(done, total)` counts distinct records; an exception it raises ends the work. True shows a bar.
         """
         check_records(records, "score()")
         work = self._sort_records(records)
@@ -209,7 +228,7 @@ class Evaluator(ABC):
         values[work.blank] = self.worst
         for name, column in components.items():
             column[work.blank] = self.worst_component(name)
-        partial = self.measure(work.unique, progress or _ignore_progress) if work.unique else Partial(np.empty(0))
+        partial = self.measure(work.unique, choose_progress(progress)) if work.unique else Partial(np.empty(0))
         rows, places = work.rows, np.asarray(work.places, dtype=np.intp)
         truncated: npt.NDArray[np.bool_] | None = None
         if partial.truncated is not None:
@@ -419,6 +438,23 @@ def shift_progress(progress: Progress, before: int, total: int) -> Progress:
     """Return a callback for a part of the work that begins after `before` of `total` records and reports to
     `progress`."""
     return lambda done, _: progress(before + done, total)
+
+
+def choose_progress(progress: Progress | bool | None) -> Progress:
+    """Return the callback for `progress`: for True a bar by tqdm, which `scoring.ml` does not need otherwise."""
+    if progress is not True:
+        return progress or _ignore_progress
+    from tqdm.auto import tqdm
+
+    bar = tqdm(unit="texts")
+
+    def show(done: int, total: int) -> None:
+        bar.total = total
+        bar.update(done - bar.n)
+        if done >= total:
+            bar.close()
+
+    return show
 
 
 def _ignore_progress(done: int, total: int) -> None:

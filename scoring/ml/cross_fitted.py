@@ -110,7 +110,7 @@ class CrossFitted(Evaluator):
         sources: Texts | None = None,
         contexts: TextLists | None = None,
         aspect: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Floats:
         """As `score` of a single model, including the shape and the argument `aspect`."""
         first = self.members[0]

@@ -218,7 +218,7 @@ class TrainedEvaluator(Evaluator):
         sources: Texts | None = None,
         contexts: TextLists | None = None,
         aspect: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Floats:
         """As for every evaluator; `aspect` may name the learned aspect. Raises `InvalidOption` for any other."""
         self.check_aspect(aspect)

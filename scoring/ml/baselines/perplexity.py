@@ -160,7 +160,7 @@ class Perplexity(WordMetric):
             return "no references of other items to learn from"
         return ""
 
-    def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
         if not self.depends_on_batch or self.cross is not None:
             return super().evaluate(records, progress=progress)
         check_records(records, "score()")

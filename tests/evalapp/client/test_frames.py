@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from operator import methodcaller
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from evalapp.client.evaluators import OnlineScores
 from evalapp.client.json_lines import dump_line
 from evalapp.client.leaderboards import Leaderboard
 from evalapp.client.uploads import _iterate_rows
+from scoring.ml import load
 from scoring.ml.base import Scores
 from scoring.ml.types import Dataset, Item, Output
 
@@ -48,6 +50,16 @@ def test_frame_rows_come_in_batches_without_the_index():
 def test_client_needs_neither_pandas_nor_numpy():
     code = "import sys, evalapp.client; sys.exit(bool({'numpy', 'pandas'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_scores_of_the_library_in_notebooks(capsys):
+    metric = load("token-f1")
+    metric.score(["a <b>", "", "c"], ["a d", "e", "c"], progress=True)
+    html = methodcaller("_repr_html_")(metric.details)
+    assert "<th>score</th>" in html and "<td>0.5</td>" in html
+    frame = metric.details.to_pandas()
+    assert frame["score"].tolist() == [0.5, 0.0, 1.0]
+    assert "2/2" in capsys.readouterr().err
 
 
 def test_descriptions_are_one_short_line():

@@ -142,7 +142,7 @@ class SharedBert(TrainedEvaluator):
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
         ]
 
-    def evaluate(self, records: Sequence[Record], *, progress: Progress | None = None) -> Scores:
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
         self.check_aspect(self.options["aspect"])
         return super().evaluate(records, progress=progress)
 
@@ -154,7 +154,7 @@ class SharedBert(TrainedEvaluator):
         sources: Texts | None = None,
         contexts: TextLists | None = None,
         aspect: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Floats:
         """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
         return super().score(
