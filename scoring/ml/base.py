@@ -65,7 +65,9 @@ class Scores:
     def _repr_html_(self) -> str:
         """The first scores with their components and reasons, for notebooks."""
         n = len(self.values)
-        columns = {"score": self.values, **self.components, **({"reason": self.reasons} if any(self.reasons) else {})}
+        columns: dict[str, Sequence[Any] | Floats] = {"score": self.values, **self.components}
+        if any(self.reasons):
+            columns["reason"] = self.reasons
         rows = [[column[row] for column in columns.values()] for row in range(min(n, MAX_ROWS))]
         return f"<p>{escape(self.signature)}</p>" + write_html_table(columns, rows, more=max(0, n - MAX_ROWS))
 

@@ -54,7 +54,8 @@ def test_stored_outputs_are_those_of_this_code(cast, installation, monkeypatch):
 
     monkeypatch.setattr(evalapp.client, "Client", Connected)
     notebook = json.loads(PAGE.read_text(encoding="utf-8"))
-    space: dict[str, Any] = {"token": secret}
+    monkeypatch.setenv("EVALAPP_TOKEN", secret)
+    space: dict[str, Any] = {}
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     stored = [json.dumps(cell["outputs"]) for cell in cells]
     for number, cell in enumerate(cells, 1):
