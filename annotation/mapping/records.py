@@ -161,7 +161,7 @@ def flatten_mt_bench_pairs(row: Row) -> Iterator[Row]:
     if "error" in winners:
         return
     for name, winner in zip(("g1_winner", "g2_winner"), winners, strict=True):
-        if winner not in known:
+        if not isinstance(winner, str) or winner not in known:
             raise WrongRecord(name, _("%(column)s must be model_1, model_2, tie or error.", column=name))
     yield {
         "item": name_turn(row.get("question_id"), row.get("turn")), "system_a": row.get("model_1"),
@@ -272,7 +272,7 @@ def flatten_label_studio_pairs(row: Row) -> Iterator[Row]:
     for person, result in _list_results(row):
         if result.get("type") == "pairwise":
             selected = read_object(result, "value").get("selected")
-            if selected not in _SIDES:
+            if not isinstance(selected, str) or selected not in _SIDES:
                 raise WrongRecord("annotations", _("The selected side must be left or right."))
             yield {**data, "item": row.get("id"), "rater": person, "aspect": str(result.get("from_name")),
                    "verdict": _SIDES[selected]}  # fmt: skip

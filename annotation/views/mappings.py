@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import messages
@@ -11,17 +12,26 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.mapping import PRESETS, Table, propose_mapping, read_mapping
+from annotation.mapping import PRESETS, Proposal, Table, propose_mapping, propose_preset, read_mapping
 from annotation.mapping.presets import flatten_table
 from annotation.models import Upload
 from annotation.selectors.mappings import list_earlier_mappings, make_preview
 from annotation.selectors.uploads import find_upload
 from annotation.services.table_uploads import CHANGEABLE, import_table, open_upload, save_mapping
 from annotation.services.uploads import check_mapping
-from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotThere
+from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.pages import page
 
 from .mapping_form import MOST_COLUMNS, MappingForm, describe_member, read_form, show_value
+
+
+@dataclass(frozen=True)
+class Start:
+    """The mapping before a change: the saved one, that of an `adopted` earlier upload, or the proposal."""
+
+    document: dict[str, Any]
+    proposal: Proposal | None = None
+    adopted: Upload | None = None
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -29,29 +39,37 @@ def upload_columns(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     upload = find_upload(user=request.user, pk=pk, slug=slug, need="write")
     if upload.state not in CHANGEABLE or (upload.state != Upload.State.MAPPING and "mapping" not in upload.options):
         return redirect("annotation:upload-show", slug, pk)
-    saved: dict[str, Any] = upload.options.get("mapping", {})
     try:
-        table = open_upload(upload, saved)
+        start = _find_start(upload)
+        # The mapping may say how to read the file.
+        table = open_upload(upload, start.document)
         if request.method == "POST":
-            return _receive(request, upload, table)
-        return _render(request, upload, table, saved)
-    except EvalappError as error:
-        if isinstance(error, BadInput | Conflict):
-            messages.error(request, error.detail)
-            return redirect("annotation:upload-show", slug, pk)
-        raise
+            return _receive(request, upload, table, start)
+        return _render(request, upload, table, start)
+    except (BadInput, Conflict) as error:
+        messages.error(request, error.detail)
+        return redirect("annotation:upload-show", slug, pk)
 
 
-def _receive(request: HttpRequest, upload: Upload, table: Table) -> HttpResponse:
-    here = redirect("annotation:upload-columns", upload.project.slug, upload.pk)
+def _find_start(upload: Upload) -> Start:
+    if "mapping" in upload.options:
+        return Start(upload.options["mapping"])
+    table = open_upload(upload)
+    for adopted, document in list_earlier_mappings(upload.project, table.columns):
+        return Start(document, adopted=adopted)
+    proposal = propose_mapping(table)
+    return Start(proposal.mapping.as_json(), proposal)
+
+
+def _receive(request: HttpRequest, upload: Upload, table: Table, start: Start) -> HttpResponse:
     act = request.POST.get("act", "")
     try:
-        document = _choose(request, upload, table, act)
+        document = _choose(request, upload, table, start, act)
     except BadInput as error:
-        return _render(request, upload, table, json.loads(request.POST.get("base", "{}")), error, status=422)
+        return _render(request, upload, table, start, error)
     if act != "import":
         save_mapping(upload=upload, document=document)
-        return here
+        return redirect("annotation:upload-columns", upload.project.slug, upload.pk)
     try:
         import_table(
             upload=upload,
@@ -61,48 +79,33 @@ def _receive(request: HttpRequest, upload: Upload, table: Table) -> HttpResponse
             replace="replace" in request.POST,
         )
     except BadInput as error:
-        return _render(request, upload, table, document, error, status=422)
+        return _render(request, upload, table, Start(document), error)
     return redirect("annotation:upload-show", upload.project.slug, upload.pk)
 
 
-def _choose(request: HttpRequest, upload: Upload, table: Table, act: str) -> dict[str, Any]:
+def _choose(request: HttpRequest, upload: Upload, table: Table, start: Start, act: str) -> dict[str, Any]:
     """The mapping that was chosen: the one in the form, the proposal, an earlier one, or one as JSON."""
     if act == "start":
-        start = request.POST.get("start", "")
+        name = request.POST.get("start", "")
         for earlier, document in list_earlier_mappings(upload.project, table.columns):
-            if str(earlier.pk) == start:
+            if str(earlier.pk) == name:
                 return document
-        return propose_mapping(table).mapping.as_json()
-    try:
-        if act == "json":
+        proposal = propose_preset(table, PRESETS[name]) if name in PRESETS else propose_mapping(open_upload(upload))
+        return proposal.mapping.as_json()
+    if act == "json":
+        try:
             return check_mapping(json.loads(request.POST.get("json", "")))
-        base = json.loads(request.POST.get("base", "{}"))
-    except ValueError as error:
-        text = _("This is not a JSON object: %(error)s") % {"error": error}
-        raise BadInput(text, faults=[Fault(text)]) from error
-    if not isinstance(base, dict):
-        base = {}
-    return read_form(request.POST, flatten_table(table, base.get("preset", "")), base)
+        except ValueError as error:
+            text = _("This is not a JSON object: %(error)s") % {"error": error}
+            raise BadInput(text, faults=[Fault(text)]) from error
+    return read_form(request.POST, flatten_table(table, start.document.get("preset", "")), start.document)
 
 
 def _render(
-    request: HttpRequest,
-    upload: Upload,
-    table: Table,
-    document: dict[str, Any],
-    error: BadInput | None = None,
-    status: int = 200,
+    request: HttpRequest, upload: Upload, table: Table, start: Start, error: BadInput | None = None
 ) -> HttpResponse:
-    """The form with the saved mapping; before the first one with that of an earlier upload, or the proposal."""
+    document, proposal, adopted = start.document, start.proposal, start.adopted
     earlier = list_earlier_mappings(upload.project, table.columns)
-    proposal, adopted = None, None
-    if not document and earlier:
-        adopted, document = earlier[0]
-    elif not document:
-        proposal = propose_mapping(table)
-        document = proposal.mapping.as_json()
-    if adopted is not None or proposal is not None:
-        table = open_upload(upload, document)  # its mapping may say how to read it
     faults = list(error.faults) if error is not None else []
     preview = make_preview(table, None)
     if error is None:
@@ -111,6 +114,8 @@ def _render(
         except BadInput as incomplete:
             faults = list(incomplete.faults)
     preset = PRESETS.get(document.get("preset", ""))
+    questions = proposal.questions if proposal is not None and error is None else []
+    asked = {question.member.rpartition(".")[2] for question in questions}
     context = {
         "project": upload.project,
         "upload": upload,
@@ -121,19 +126,24 @@ def _render(
             (name, names, [[show_value(value) for value in values] for values in rows], n - len(rows))
             for name, names, rows, n in preview.tables
         ],
-        "missing": [(describe_member(fault.field), fault.message) for fault in faults],
+        "missing": [
+            (describe_member(fault.field), fault.message)
+            for fault in faults
+            if error is not None or fault.field.rpartition(".")[2] not in asked
+        ],
+        "presets": sorted(((one.name, _(one.label)) for one in PRESETS.values()), key=lambda one: one[1].lower()),
         "error": error,
         "earlier": earlier,
         "adopted": adopted,
         "preset": preset
         and {"name": preset.name, "label": _(preset.label), "remark": preset.remark and _(preset.remark)},
-        "questions": proposal.questions if proposal is not None else [],
+        "questions": questions,
         "reasons": proposal.reasons if proposal is not None else [],
         "unused": proposal.unused if proposal is not None else [],
         "is_cut": len(table.columns) > MOST_COLUMNS,
         "others": upload.files[1:],
     }
-    return page(request, "annotation/upload/columns.html", context, status=status)
+    return page(request, "annotation/upload/columns.html", context, status=200 if error is None else 422)
 
 
 @require_safe

@@ -1,5 +1,5 @@
-"""A newcomer with a spreadsheet of own columns, from an empty project to a leaderboard, in few clicks and without
-script. Every click is counted, also the one that opens the choice of files."""
+"""A newcomer with a spreadsheet of own columns, from an empty project to a leaderboard, in few clicks. The
+page works without script. Every click is counted, also the one that opens the choice of files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def write_sheet(path: Path) -> None:
 
 
 def test_from_my_spreadsheet_to_a_leaderboard(
-    cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path
+    cast: Cast, page_for: Callable[..., Any], site: Any, axe: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     sheet = tmp_path / "results of may.csv"
     write_sheet(sheet)
@@ -52,6 +52,7 @@ def test_from_my_spreadsheet_to_a_leaderboard(
     expect(page.locator("[data-made=ratings] tbody tr")).not_to_have_count(0)
     expect(page.locator("#given tbody tr")).to_have_count(5)
     expect(page.locator("select[name^=role-]")).to_have_count(40)
+    assert axe(page) == []
     mouse.click(".page-head button.primary")
     expect(page.locator("#upload-cancel")).to_be_visible()
     execute_in_worker(site, Upload.objects.get().run_id)

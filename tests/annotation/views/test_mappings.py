@@ -173,3 +173,12 @@ def test_file_that_is_no_table_is_refused(researcher, cast):
     answer = send(researcher, "photo.png", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 10)
     assert answer.status_code == 422
     assert not Upload.objects.exists()
+
+
+def test_known_format_can_be_chosen(researcher, cast):
+    send(researcher, "labels.csv", b"instance_id,displayed_text,annotator\na,A reply.,ann\nb,Another one.,ann\n")
+    upload = Upload.objects.get()
+    address, _text = open_columns(researcher, upload)
+    assert researcher.post(address, {"act": "start", "start": "potato"})["Location"] == address
+    _address, text = open_columns(researcher, upload)
+    assert 'data-preset="potato"' in text
