@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test tests test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities secrets services schema docs clean
+.PHONY: help demo serve install test tests test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities secrets services schema docs site clean
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -159,6 +159,12 @@ docs: $(VENV)/.installed-dev ## docs/reference/, docs/promises.md and the exampl
 	@$(PY) docs/promises.py
 	@WRITE_EXAMPLES=1 $(PY) -m pytest -q tests/architecture/test_api_examples.py -k succeeds
 
+# Sphinx comes with its own environment, because only this target needs it; the libraries are read from ours.
+SITE_ENV := $(VENV)/bin/uv run --no-project --isolated --python $(PY) --with sphinx==9.0.4 --with myst-parser==5.2.0 \
+  --with pydata-sphinx-theme==0.24.0 --
+site: $(VENV)/.installed-dev ## the documentation as a website with search, in build/site; a broken link fails
+	@PYTHONPATH=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))') $(SITE_ENV) python docs/site/build.py
+
 clean: ## what tools left behind; keeps data and the environment
-	@rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks htmlcov .coverage
+	@rm -rf build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks htmlcov .coverage
 	@find . -path ./$(VENV) -prune -o -name __pycache__ -type d -print0 | xargs -0 rm -rf
