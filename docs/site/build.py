@@ -28,9 +28,13 @@ LIBRARIES = {
     "Evaluators and metrics": ("scoring.ml", "scoring.ml.hub"),
     "Client": ("evalapp.client",),
     "Correlation": ("evalapp.stats.correlation.meta_evaluation", "evalapp.stats.correlation.coefficients"),
-    "Agreement": ("evalapp.stats.agreement.krippendorff", "evalapp.stats.agreement.kappa", "evalapp.stats.agreement.icc"),
+    "Agreement": (
+        "evalapp.stats.agreement.krippendorff", "evalapp.stats.agreement.kappa", "evalapp.stats.agreement.icc",
+    ),
     "Resampling": ("evalapp.stats.resampling.bootstrap",),
-    "Ranking": ("evalapp.stats.ranking.systems", "evalapp.stats.ranking.bradley_terry", "evalapp.stats.ranking.glicko2"),
+    "Ranking": (
+        "evalapp.stats.ranking.systems", "evalapp.stats.ranking.bradley_terry", "evalapp.stats.ranking.glicko2",
+    ),
     "Planning": ("evalapp.stats.planning.power", "evalapp.stats.planning.stopping"),
 }  # fmt: skip
 #: Packages whose functions lie in modules below.

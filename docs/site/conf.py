@@ -2,6 +2,9 @@
 
 import re
 
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
+
 from evalapp import __version__
 
 project = "evalapp"
@@ -9,6 +12,7 @@ copyright = "the evalapp contributors"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "index"
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = f"evalapp {__version__}"
 html_theme_options = {"show_nav_level": 1, "show_toc_level": 2, "search_as_you_type": True, "footer_end": []}
@@ -51,5 +55,14 @@ def _escape(text: str) -> str:
     return joined.strip()
 
 
+def write_formula(translator, node) -> None:
+    """Write a formula as MathML, as the product does: nothing comes from the network."""
+    is_block = node.tagname == "math_block"
+    formula = convert(node.astext(), display="block" if is_block else "inline")
+    translator.body.append(f'<div class="math">{formula}</div>' if is_block else formula)
+    raise SkipNode
+
+
 def setup(app) -> None:
+    app.add_html_math_renderer("mathml", (write_formula, None), (write_formula, None))
     app.connect("autodoc-process-docstring", convert_docstring)
