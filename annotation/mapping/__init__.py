@@ -11,7 +11,7 @@ from .mapping import Cells, Ids, Mapping, MappingFault, Reading, Turns, WrongMap
 from .plan import Fault
 from .presets import PRESETS, Preset, find_preset
 from .propose import Proposal, Question, describe_proposal, propose_mapping, propose_preset
-from .tables import Table, open_table
+from .tables import Table, open_files, open_table
 
 __all__ = [
     "PRESETS",
@@ -31,6 +31,7 @@ __all__ = [
     "convert_rows",
     "describe_proposal",
     "find_preset",
+    "open_files",
     "open_table",
     "preview_rows",
     "propose_mapping",

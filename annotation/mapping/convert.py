@@ -16,7 +16,7 @@ from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
 from .plan import Fault, make_plan
 from .presets import flatten_table
 from .seen import Seen
-from .sources import Row
+from .sources import Row, flatten_row
 from .tables import Table
 from .values import WrongValue, get_value, is_empty, read_key, read_number, read_text, read_turns, read_verdict
 
@@ -93,17 +93,6 @@ def _explode(row: Row, column: str) -> Iterator[Row]:
             yield {**others, **flatten_row(part, f"{column}.")}
         else:
             yield {**others, column: part}
-
-
-def flatten_row(row: Row, before: str = "") -> Row:
-    """The row with the parts of objects as columns of their own: `author.name`."""
-    flat: Row = {}
-    for name, value in row.items():
-        if isinstance(value, dict) and value:
-            flat.update(flatten_row(value, f"{before}{name}."))
-        else:
-            flat[before + name] = value
-    return flat
 
 
 class _Converter:

@@ -99,9 +99,18 @@ def find_encoding(path: Path, stated: str) -> tuple[str, str]:
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8", ""
     except UnicodeDecodeError:
-        best = from_bytes(head[: 1 << 16]).best()
-        name = best.encoding if best is not None else "cp1252"
+        name = _guess_encoding(head[: 1 << 16])
         return name, _("The file is not UTF-8. It is read as %(encoding)s; check accents and quotes.", encoding=name)
+
+
+def _guess_encoding(head: bytes) -> str:
+    """The most likely encoding; Windows-1252, the most common one, unless another is clearly better."""
+    found = from_bytes(head)
+    best = found.best()
+    if best is None:
+        return "cp1252"
+    usual = (one for one in found if one.encoding == "cp1252" and one.chaos <= best.chaos + 0.1)
+    return next((one.encoding for one in usual if one.coherence >= best.coherence - 0.1), best.encoding)
 
 
 def _count_cells(sample: str, separator: str) -> tuple[float, int]:

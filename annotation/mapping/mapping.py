@@ -23,7 +23,7 @@ JUDGEMENT_FIELDS = ("rater", "aspect", "simulated")
 FIELDS: dict[str, tuple[str, ...]] = {
     "long": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value"),
     "wide": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value"),
-    "lines": ITEM_FIELDS,
+    "lines": (*ITEM_FIELDS, *JUDGEMENT_FIELDS),
     "pairs": (*ITEM_FIELDS, "system_a", "system_b", "text_a", "text_b", *JUDGEMENT_FIELDS, "verdict"),
     "preference": (*ITEM_FIELDS, "system_a", "system_b", "chosen", "rejected", *JUDGEMENT_FIELDS),
 }

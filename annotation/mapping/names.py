@@ -85,3 +85,32 @@ def find_fields(column: str) -> list[str]:
 def read_verdict_word(text: str) -> str | None:
     """The verdict that a usual word means."""
     return VERDICT_WORDS.get(re.sub(r"\s+", "_", text.strip().casefold()))
+
+
+_FILES = {
+    "source": ("src", "source", "sources", "input", "inputs"),
+    "context": ("context", "contexts", "prompt", "prompts", "question", "questions", "history"),
+    "references": ("ref", "refs", "reference", "references", "gold", "target", "targets"),
+    "group": ("documents", "docs", "groups"),
+}
+
+
+def find_file_role(name: str) -> str:
+    """What a text file is by its name or folder: source, context, references, group, ratings or outputs."""
+    if ":" in name:
+        return "ratings"
+    folders, _, file = name.rpartition("/")
+    parts = [part for folder in folders.split("/") for part in [re.sub(r"\d+$", "", normalize(folder))]]
+    parts += [re.sub(r"\d+$", "", normalize(part)) for part in re.split(r"[.\-_ ]", file) if part]
+    if "systemoutputs" in parts or "outputs" in parts:
+        return "outputs"
+    for role, words in _FILES.items():
+        if any(part in words or (role == "references" and re.fullmatch(r"ref[a-z]?", part)) for part in parts):
+            return role
+    return "outputs"
+
+
+def name_system(name: str) -> str:
+    """The system that a text file of outputs is named after."""
+    file = name.rpartition("/")[2]
+    return re.sub(r"\.(?:gz|txt|out|hyp|hypo|output)", "", file) or file

@@ -8,15 +8,15 @@ from typing import Any
 
 from .names import MISSING
 from .tables import Table
-from .values import WrongValue, is_empty, read_number
+from .values import CONTENT_NAMES, ROLE_NAMES, WrongValue, is_empty, read_number
 
 _DIFFERENT = 1000
 
 
 @dataclass
 class Profile:
-    """The cells of a column in the first rows: `kind` is empty, number, text, list (of texts or numbers), messages,
-    or object; `others` are the texts in a column of numbers."""
+    """The cells of a column in the first rows: `kind` is empty, number, text, list (of texts), numbers, messages (of a
+    chat), records (a list of other objects), or object; `others` are the texts in a column of numbers."""
 
     name: str
     kind: str = "empty"
@@ -52,7 +52,7 @@ def _profile(name: str, cells: list[Any]) -> Profile:
         return profile
     kinds = Counter(_get_kind(value) for value in values)
     profile.kind = kinds.most_common(1)[0][0]
-    if profile.kind in ("list", "messages", "object"):
+    if profile.kind in ("list", "numbers", "messages", "records", "object"):
         profile.distinct = len({repr(value) for value in values})
         return profile
     texts = [str(value).strip() for value in values]
@@ -72,7 +72,9 @@ def _get_kind(value: Any) -> str:
     if isinstance(value, dict):
         return "object"
     if isinstance(value, list):
-        return "messages" if value and isinstance(value[0], dict) else "list"
+        if not value or not isinstance(value[0], dict):
+            return "numbers" if value and all(type(one) in (int, float) for one in value) else "list"
+        return "messages" if ROLE_NAMES & value[0].keys() and CONTENT_NAMES & value[0].keys() else "records"
     try:
         return "number" if type(value) is not bool and read_number(value, {}) is not None else "text"
     except WrongValue:

@@ -8,9 +8,19 @@ from typing import Any
 
 from evalapp.translation import gettext as _
 
-from .convert import ConvertedRow
+from .aligned import SCORES
+from .convert import ConvertedRow, explode_row
 from .mapping import FIELDS, Cells, Ids, Mapping, Turns, WrongMapping, read_mapping
-from .names import ASPECTS, MISSING, OUTPUT_WORDS, find_fields, normalize, read_verdict_word
+from .names import (
+    ASPECTS,
+    MISSING,
+    OUTPUT_WORDS,
+    find_fields,
+    find_file_role,
+    name_system,
+    normalize,
+    read_verdict_word,
+)  # fmt: skip
 from .patterns import AmbiguousPattern, match_pattern
 from .plan import Fault
 from .presets import Preset, find_preset
@@ -75,8 +85,12 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
 
 class _Proposer:
     def __init__(self, table: Table) -> None:
+        self.explode: tuple[str, ...] = ()
+        self.reasons: list[Reason] = []
+        self.questions: list[Question] = []
         self.table = table
         self.profiles = profile_columns(table)
+        self._open_lists()
         self.columns: dict[str, tuple[str, ...]] = {}
         self.outputs: list[Cells] = []
         self.ratings: list[Cells] = []
@@ -84,13 +98,25 @@ class _Proposer:
         self.values: dict[str, dict[str, Any]] = {}
         self.turns: dict[str, Turns] = {}
         self.ids = Ids()
-        self.reasons: list[Reason] = []
-        self.questions: list[Question] = []
         self.candidates: dict[str, list[str]] = {}
         for name, profile in self.profiles.items():
             for one in find_fields(name):
                 if _fits(one, profile):
                     self.candidates.setdefault(one, []).append(name)
+
+    def _open_lists(self) -> None:
+        """A column with a list of objects: each object is a row."""
+        lists = tuple(name for name, profile in self.profiles.items() if profile.kind == "records")
+        if len(lists) > 1:
+            message = _("Several columns have lists of objects. The parts of which one are rows?")
+            self.questions.append(Question("explode", message, lists))
+        elif lists:
+            self.explode = lists
+            self.reasons.append(Reason("explode", lists, _("A list of objects: each is a row.")))
+            sample = [(number, part) for number, row in self.table.sample for part in explode_row(row, lists)]
+            columns = list(dict.fromkeys(name for _number, row in sample for name in row))
+            self.table = self.table.with_rows(sample, columns)
+            self.profiles = profile_columns(self.table)
 
     def propose(self) -> Proposal:
         shape = self._find_shape()
@@ -100,6 +126,8 @@ class _Proposer:
             self._propose_preference()
         elif shape == "long":
             self._propose_long()
+        elif shape == "lines":
+            self._propose_lines()
         else:
             self._propose_wide()
         for note in self.table.notes:
@@ -107,6 +135,7 @@ class _Proposer:
         mapping = Mapping(
             shape=shape, columns=self.columns, outputs=tuple(self.outputs), ratings=tuple(self.ratings),
             constants=self.constants, values=self.values, turns=self.turns, ids=self.ids, reading=self.table.reading,
+            explode=self.explode,
             meta=self._propose_meta(shape),
         )  # fmt: skip
         unused = [name for name in self.table.columns if name not in self._get_used(mapping)]
@@ -114,6 +143,8 @@ class _Proposer:
 
     def _find_shape(self) -> str:
         has = self.candidates
+        if self.table.format == "lines":
+            return "lines"
         if {"chosen", "rejected"} <= has.keys():
             return "preference"
         if {"system_a", "system_b", "verdict"} <= has.keys():
@@ -206,12 +237,14 @@ class _Proposer:
         return [
             name
             for name, profile in self.profiles.items()
-            if profile.kind == "number" and normalize(name.rsplit(".", 1)[-1]) in ASPECTS and not self._is_taken(name)
+            if profile.kind in ("number", "numbers")
+            and normalize(name.rsplit(".", 1)[-1]) in ASPECTS
+            and not self._is_taken(name)
         ]
 
     def _list_prose(self) -> list[str]:
         """Columns of texts without a usual name."""
-        named = {column for field in FIELDS["wide"] for column in self.candidates.get(field, [])}
+        named = {column for name in FIELDS["wide"] for column in self.candidates.get(name, ())}
         return [
             name
             for name, one in self.profiles.items()
@@ -227,7 +260,7 @@ class _Proposer:
             self.questions.append(Question("constants.system", message, (), stem))
         self._choose("step")
         self._choose("text")
-        self._propose_item(repeats="system" in self.columns)
+        self._propose_item(repeats="system" in self.columns or bool(self.explode))
         values = [one for one in self.candidates.get("value", []) if not self._is_taken(one)]
         aspects = [one for one in self._list_aspects() if one not in values]
         if len(values) == 1 and not aspects:
@@ -345,6 +378,34 @@ class _Proposer:
         self._propose_item(repeats=False)
         self._propose_judges("preference")
 
+    def _propose_lines(self) -> None:
+        """Files by their names or folders."""
+        found: dict[str, list[str]] = {}
+        for name in self.table.columns:
+            found.setdefault(find_file_role(name), []).append(name)
+        for role in ("source", "context", "group"):
+            if len(found.get(role, ())) == 1:
+                self._set(role, found[role][0], _("A usual name of such a file."))
+            elif role in found:
+                message = _("Several files can be the %(field)s. Which one is it?", field=role)
+                self.questions.append(Question(f"columns.{role}", message, tuple(found[role])))
+        if references := tuple(found.get("references", ())):
+            self.columns["references"] = references
+            self.reasons.append(Reason("columns.references", references, _("Usual names of files with references.")))
+        self.ids = Ids("row")
+        self.reasons.append(Reason("ids", (), _("Lines are numbered.")))
+        if outputs := found.get("outputs", []):
+            self.outputs = [Cells(column=name, system=name_system(name)) for name in outputs]
+            self.reasons.append(Reason("outputs", tuple(outputs), _("All other files: the outputs of a system each.")))
+        for name in found.get("ratings", []):
+            file, _cut, system = name.rpartition(":")
+            aspect = PurePath(file).name.removesuffix(SCORES).rpartition(".")[2]
+            self.ratings.append(Cells(column=name, system=system, aspect=aspect))
+        if self.ratings:
+            names = tuple(found["ratings"])
+            self.reasons.append(Reason("ratings", names, _("Files of segment scores.")))
+            self._propose_judges("")
+
     # ---- the rest -----------------------------------------------------------------------------------------
 
     def _propose_meta(self, shape: str) -> dict[str, tuple[str, ...]]:
@@ -385,7 +446,7 @@ def _fits(name: str, profile: Profile) -> bool:
     if name == "references":
         return profile.kind in ("text", "list", "messages")
     if name == "value":
-        return profile.kind in ("number", "list")
+        return profile.kind in ("number", "numbers")
     if name == "step":
         return profile.kind == "number"
     return profile.kind in ("text", "number")

@@ -46,3 +46,14 @@ def name_columns(cells: list[str]) -> list[str]:
             name = f"{plain} ({times})"
         names.append(name)
     return names
+
+
+def flatten_row(row: Row, before: str = "") -> Row:
+    """The row with the parts of objects as columns of their own: `author.name`."""
+    flat: Row = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and value:
+            flat.update(flatten_row(value, f"{before}{name}."))
+        else:
+            flat[before + name] = value
+    return flat

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from annotation.parsers.faults import Limits, StopReading
 from evalapp.translation import gettext as _
 
+from .aligned import AlignedSource, is_archive_of_texts
 from .delimited import DelimitedSource
+from .json_table import JsonSource
 from .mapping import Reading
 from .sources import Report, Row, Source, ignore
 
@@ -66,6 +68,10 @@ class Table:
         rest of the file cannot be read."""
         return self.source.read(report)
 
+    def with_rows(self, sample: list[tuple[int, Row]], columns: list[str]) -> Table:
+        """The same table with other first rows and columns, to propose a mapping for."""
+        return replace(self, _sample=sample, _columns=columns)
+
     def tell(self) -> int:
         """The number of bytes of the file that have been read."""
         return self.source.position
@@ -78,10 +84,42 @@ def open_table(path: str | Path, name: str = "", reading: Reading | None = None,
     path = Path(path)
     name = name or path.name
     reading = reading or Reading()
-    limits = (limits or Limits()).for_file(path.stat().st_size if path.is_file() else 0)
+    if path.is_dir():
+        return _as_table(AlignedSource(path, name, reading, limits or Limits()))
+    limits = (limits or Limits()).for_file(path.stat().st_size)
     with path.open("rb") as raw:
-        head = raw.read(8)
+        head = raw.read(1 << 12)
     if not head:
         raise StopReading(_("The file is empty. Leave it out, or write its rows."))
-    source = DelimitedSource(path, name, reading, limits)
-    return Table(path, name, source.format, source, source.notes)
+    return _as_table(_find_reader(path, name, head)(path, name, reading, limits))
+
+
+def open_files(files: Sequence[tuple[str, Path]], limits: Limits | None = None) -> Table:
+    """The table of aligned text files: names and paths. Raises `StopReading`."""
+    name, path = files[0]
+    return _as_table(AlignedSource(Path(path), name, Reading(), limits or Limits(), files))
+
+
+def _as_table(source: Source) -> Table:
+    return Table(source.path, source.name, source.format, source, source.notes)
+
+
+def _find_reader(path: Path, name: str, head: bytes) -> type[Source]:
+    """The reader of a file by its first bytes and the ending of its name. Those of large libraries are imported when
+    they are needed."""
+    stem = name.lower().removesuffix(".gz")
+    if head.startswith(b"PAR1") or stem.endswith(".parquet"):
+        from .parquet import ParquetSource
+
+        return ParquetSource
+    if head.startswith(b"PK") and is_archive_of_texts(path):
+        return AlignedSource
+    if head.startswith((b"PK", b"\xd0\xcf\x11\xe0")) or stem.endswith((".xlsx", ".xlsm")):
+        from .xlsx import XlsxSource
+
+        return XlsxSource
+    if stem.endswith((".txt", ".src", ".ref", ".hyp", ".out")) and b"\t" not in head:
+        return AlignedSource
+    if stem.endswith((".json", ".jsonl", ".ndjson")):
+        return JsonSource
+    return DelimitedSource

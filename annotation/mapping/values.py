@@ -19,6 +19,7 @@ _DECIMAL_COMMA = re.compile(r"([-+]?(?:\d+)),(\d{1,2}|\d{4,})")
 #: Names of the parts of a message.
 _CONTENT = ("content", "text", "value", "utterance")
 _ROLE = ("role", "from", "speaker")
+CONTENT_NAMES, ROLE_NAMES = frozenset(_CONTENT), frozenset(_ROLE)
 
 
 class WrongValue(ValueError):
@@ -30,7 +31,8 @@ class WrongValue(ValueError):
 
 
 def get_value(row: Row, column: str) -> Any:
-    """The value of a column; `answers.0.text` is a part of a nested value."""
+    """The value of a column; `answers.0.text` is a part of a nested value. An empty object represents one whose parts
+    are columns of their own."""
     if column in row:
         return row[column]
     cut = column.rfind(".")
@@ -38,7 +40,8 @@ def get_value(row: Row, column: str) -> Any:
         if column[:cut] in row:
             return _find_part(row[column[:cut]], column[cut + 1 :].split("."))
         cut = column.rfind(".", 0, cut)
-    return None
+    below = f"{column}."
+    return {} if any(name.startswith(below) for name in row) else None
 
 
 def _find_part(value: Any, parts: list[str]) -> Any:

@@ -6,20 +6,19 @@ Text columns are read as dictionaries, so that repeated values are in memory onc
 before it is created."""
 
 import math
-import resource
 import sys
 from collections.abc import Iterator
+from datetime import date, time
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from annotation.parsers.faults import Limits, StopReading
+from annotation.parsers.limited_process import print_lines
 from annotation.parsers.rows import lower_known
 from annotation.parsers.strict_json import KEYS, NUL, decode_object, has_nul, identify
 from annotation.parsers.writer import COLUMNS
@@ -29,6 +28,7 @@ from evalapp.translation import gettext as _
 _ROWS, _BYTES = 1000, 8 << 20
 #: Limits on columns and parts of the file's metadata, because the library allocates memory for each before reading.
 _MOST_COLUMNS, _MOST_PARTS, _LONGEST_NAME = 1000, 200_000, 1 << 20
+BOUNDS = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
 _BUFFER = 1 << 16
 #: The maximum length of an identifying value.
 _LONGEST_KEY = 1000
@@ -100,11 +100,10 @@ def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
     raise pa.ArrowNotImplementedError(f"columns of the type {kind} are not read")
 
 
-def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
-    """The lines to write, see above."""
-    bounds = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
+def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = False) -> Iterator[list[Any]]:
+    """The lines to write, see above. `is_lenient`: see `parquet.read_parquet`."""
     try:
-        described = pq.ParquetFile(path, **bounds).metadata
+        described = pq.ParquetFile(path, **BOUNDS).metadata
     except (pa.ArrowException, OSError) as error:
         raise StopReading(_("The file ends in .parquet and is not Parquet, or is damaged. Write it again.")) from error
     if described.num_rows > limits.rows:
@@ -122,8 +121,8 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
     columns = [described.schema.column(k) for k in range(described.num_columns)]
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
-    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **bounds)
-    objects = OBJECTS & frozenset(COLUMNS[table]) if table in COLUMNS else OBJECTS
+    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **BOUNDS)
+    objects = frozenset[str]() if is_lenient else OBJECTS & frozenset(COLUMNS.get(table, OBJECTS))
     number = total = 0
     try:
         for batch in file.iter_batches(max(1, min(_ROWS, int(_BYTES / max(widest, 1)))), use_threads=False):
@@ -139,7 +138,7 @@ def read_all(path: Any, limits: Limits, table: str = "") -> Iterator[list[Any]]:
                 if total > limits.total_bytes:
                     raise StopReading(limits.describe_size(), number + first + 1)
                 for k, cells in enumerate(sized.cut(first, end), number + first + 1):
-                    yield check_cells(cells, k, objects)
+                    yield check_cells(simplify(cells) if is_lenient else cells, k, objects)
             number += len(batch)
             if number > limits.rows:
                 raise StopReading(limits.describe_rows())
@@ -199,6 +198,23 @@ def check_cells(cells: dict[str, Any], number: int, objects: frozenset[str] = OB
     return [number, row]
 
 
+def simplify(value: Any) -> Any:
+    """The value as JSON has it: times as text, without NaN and bytes."""
+    if isinstance(value, dict):
+        return {str(name): simplify(part) for name, part in value.items()}
+    if isinstance(value, list):
+        if value and all(isinstance(part, tuple) and len(part) == 2 for part in value):  # a map
+            return {str(name): simplify(part) for name, part in value}
+        return [simplify(part) for part in value]
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+        return None
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value if value is None or isinstance(value, _PLAIN) else str(value)
+
+
 def _is_finite(value: Any) -> bool:
     if isinstance(value, list):
         return all(_is_finite(part) for part in value)
@@ -218,29 +234,10 @@ def memory_for(limits: Limits) -> int:
     return max(320 << 20, 8 * limits.row_bytes)
 
 
-def _limit_memory(bytes: int) -> None:
-    """Limit the memory of the process. If the system does not report memory usage, only the counting of bytes limits
-    it."""
-    statm = Path("/proc/self/statm")
-    if statm.exists():
-        most = int(statm.read_text().split()[0]) * resource.getpagesize() + bytes
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
 def main() -> int:
-    limits, table = Limits(*map(int, sys.argv[1:4])), sys.argv[4]
-    _limit_memory(memory_for(limits))
-    out = sys.stdout.buffer
-    try:
-        for line in read_all(open(0, "rb", closefd=False), limits, table):  # noqa: SIM115
-            out.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-        out.flush()
-    except StopReading as stop:
-        out.write(orjson.dumps([stop.line, stop.message, "stop"], option=orjson.OPT_APPEND_NEWLINE))
-        out.flush()
-    except BrokenPipeError:
-        return 0  # the reader has stopped
-    return 0
+    limits, table, mode = Limits(*map(int, sys.argv[1:4])), sys.argv[4], sys.argv[5]
+    file = open(0, "rb", closefd=False)  # noqa: SIM115
+    return print_lines(read_all(file, limits, table, is_lenient=mode == "lenient"), memory_for(limits))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from annotation.mapping import Fault as MappedFault
-from annotation.mapping import convert_rows, open_table, read_mapping
+from annotation.mapping import Table, convert_rows, open_files, open_table, read_mapping
 from annotation.mapping.seen import Seen
 from annotation.models import Upload, UploadFault
 from annotation.parsers import (
@@ -184,7 +184,12 @@ class _Import:
     def _read_file(self, staging: Staging, raw: Any, path: Path, index: int) -> None:
         file = self.upload.files[index]
         if file["kind"] == service.MAPPED:
-            self._read_mapped(staging, path, index)
+            assert self.mapping is not None
+            if self.mapping.shape != "lines" or len(self.upload.files) == 1:
+                self._read_mapped(staging, open_table(path, file["name"], self.mapping.reading, self.limits), index)
+            elif index == len(self.upload.files) - 1:  # all files together are one table
+                names = [(one["name"], path.parent / one["stored"]) for one in self.upload.files]
+                self._read_mapped(staging, open_files(names, self.limits), index)
             return
         name = name_file(file["name"], file["kind"])
         assert name is not None
@@ -196,11 +201,10 @@ class _Import:
         else:
             self._read_table(staging, plain, raw, index, name)
 
-    def _read_mapped(self, staging: Staging, path: Path, index: int) -> None:
+    def _read_mapped(self, staging: Staging, table: Table, index: int) -> None:
         """Convert a table by the upload's mapping. Faults name the row and the column of the original."""
         assert self.mapping is not None
         label = self.upload.files[index]["name"]
-        table = open_table(path, label, self.mapping.reading, self.limits)
         self.hints += [f"{label}: {note}" for note in table.notes]
         batches: dict[str, list[tuple[Any, ...]]] = {}
         characters = 0

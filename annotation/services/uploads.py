@@ -166,7 +166,7 @@ def save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: st
         left -= size
         if left < 0:
             raise TooLarge(explain_size())
-        label = shorten_name(Path(file.name).name if name is None else name.name)
+        label = shorten_name(file.name.replace("\\", "/") if name is None else name.name)
         named = MAPPED if name is None else name.kind
         entries.append({"name": label, "kind": named, "bytes": size, "sha256": "", "stored": target.name})
     if not entries:

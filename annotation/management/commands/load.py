@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from annotation.mapping import describe_proposal, open_table, preview_rows, propose_mapping
+from annotation.mapping.aligned import list_folder
 from annotation.models import Upload
 from annotation.parsers import KEPT_FAULTS, Limits, StopReading, read_document
 from annotation.services.uploads import Incoming, receive_upload
@@ -142,6 +143,8 @@ class Command(commands.Command):
 def _files(folder: Path, is_mapped: bool) -> list[Incoming]:
     if is_mapped and folder.is_file():
         return [Incoming(folder.name, path=folder)]
+    if is_mapped and folder.is_dir():
+        return [Incoming(file.name, path=folder / file.name) for file in list_folder(folder)]
     if not folder.is_dir():
         hint = " To import a table, add --map FILE; --propose prints a mapping." if folder.is_file() else ""
         raise commands.WrongUsage(f"{folder} is not a folder.{hint}")

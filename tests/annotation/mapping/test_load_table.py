@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from annotation.models import Comparison, Item, Output, Rating, Upload
 from evalapp.accounts.models import Project
 from tests.annotation.management.commands.test_load import call
+from tests.annotation.mapping.test_tables import write_xlsx
 
 pytestmark = pytest.mark.django_db
 
@@ -99,3 +102,46 @@ def test_pairs_become_comparisons(tmp_path):
     report, code = call("load", table, "--map", mapping, "--project", "battles")
     assert code == 0, report
     assert sorted(Comparison.objects.values_list("verdict", flat=True)) == ["b", "both_bad"]
+
+
+def make_folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "lines"
+    folder.mkdir()
+    files = {"src.txt": "Hallo\nGut\n", "ref.txt": "Hello\nGood\n", "gpt.txt": "Hi\nGood\n", "llama.txt": "No\n\n"}
+    for name, content in {**files, "x.mqm.seg.score": "gpt\t5\ngpt\t4\nllama\t1\nllama\tNone\n"}.items():
+        (folder / name).write_text(content)
+    return folder
+
+
+def test_aligned_files_into_a_leaderboard(tmp_path):
+    folder, mapping = make_folder(tmp_path), tmp_path / "m.json"
+    proposal, _code = call("load", folder, "--propose", "--map", mapping)
+    assert proposal["questions"] == []
+    report, code = call("load", folder, "--map", mapping, "--project", "lines")
+    assert code == 0, report
+    assert {name: counts["added"] for name, counts in report["counts"].items()} == {
+        "items": 2, "outputs": 4, "ratings": 3,
+    }  # fmt: skip
+    assert Output.objects.get(item__key="2", system__name="llama").text == ""
+    board, _code = call("systems", "lines")
+    assert [row["system"] for row in board["rows"]] == ["gpt", "llama"]
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.parquet", "a.xlsx"])
+def test_other_formats_into_a_leaderboard(tmp_path, name):
+    rows = [
+        {"prompt": f"How much is {k}?", "model": model, "answer": f"It is {k}, says {model}.", "quality": k + better}
+        for k in (1, 2)
+        for better, model in enumerate(("llama", "gpt"))
+    ]
+    table, mapping = tmp_path / name, tmp_path / "m.json"
+    if name == "a.xlsx":
+        write_xlsx(table, [list(rows[0]), *(list(row.values()) for row in rows)])
+    elif name == "a.parquet":
+        pq.write_table(pa.Table.from_pylist(rows), table)
+    else:
+        table.write_text(json.dumps(rows) if name == "a.json" else "\n".join(map(json.dumps, rows)))
+    proposal, _code = call("load", table, "--propose", "--map", mapping)
+    assert proposal["questions"] == []
+    assert call("load", table, "--map", mapping, "--project", "p")[1] == 0
+    assert [row["system"] for row in call("systems", "p")[0]["rows"]] == ["gpt", "llama"]

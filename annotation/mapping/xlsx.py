@@ -1,0 +1,117 @@
+"""Spreadsheets (.xlsx) as tables. A separate process with limited memory reads them (`xlsx_process`)."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from annotation.parsers.faults import Limits, StopReading
+from annotation.parsers.limited_process import read_process
+from evalapp.translation import gettext as _
+
+from .mapping import Reading
+from .sources import Report, Row, Source, name_columns
+
+_MODULE = "annotation.mapping.xlsx_process"
+_OLE = b"\xd0\xcf\x11\xe0"
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+#: A spreadsheet unpacks to 5 to 50 times its size.
+_MOST_RATIO, _FREE_BYTES = 200, 100_000_000
+#: Parts that are read as a whole: the texts of all cells, styles, the list of sheets.
+MOST_PART = 400_000_000
+
+
+def check_workbook(path: Path) -> None:
+    """Raises `StopReading` for files that are no spreadsheet, or unpack to too much."""
+    with path.open("rb") as raw:
+        if raw.read(4) == _OLE:
+            raw.seek(0)
+            if _ENCRYPTED in raw.read(1 << 20):
+                raise StopReading(
+                    _("The spreadsheet is protected by a password. Remove it in your program, and save the file again.")
+                )
+            raise StopReading(_("This is an old Excel file (.xls). Save it as .xlsx or CSV."))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise StopReading(_("The file is no spreadsheet (.xlsx), or is damaged. Save it again.")) from error
+    names = {part.filename for part in parts}
+    if "xl/workbook.xml" not in names:
+        raise StopReading(_("The file is an archive without a spreadsheet (.xlsx) in it."))
+    if any(part.flag_bits & 1 for part in parts):
+        raise StopReading(_("The spreadsheet is protected by a password. Save it without one."))
+    total = sum(part.file_size for part in parts)
+    if total > _FREE_BYTES + _MOST_RATIO * path.stat().st_size:
+        raise StopReading(
+            _("The spreadsheet unpacks to %(total)s MB, far more than its size allows.", total=f"{total >> 20:,}")
+        )
+    for part in parts:
+        if part.file_size > MOST_PART and not part.filename.startswith("xl/worksheets/"):
+            message = _("The part %(name)s of the spreadsheet has %(size)s MB. Save the sheet as CSV.")
+            raise StopReading(message % {"name": part.filename[:100], "size": f"{part.file_size >> 20:,}"})
+
+
+class XlsxSource(Source):
+    format = "xlsx"
+
+    def __init__(self, path: Path, name: str, reading: Reading, limits: Limits) -> None:
+        super().__init__(path, name, reading, limits)
+        check_workbook(path)
+        with self._read_cells() as rows:
+            first = next(rows, None)
+            sheets = first[1] if first else []
+            if not reading.sheet and len(sheets) > 1:
+                listed = ", ".join(f"“{sheet}”" for sheet in sheets[1:6])
+                self.notes.append(
+                    _("The sheet “%(sheet)s” is read. Others are %(others)s.", sheet=sheets[0], others=listed)
+                )
+                self.reading = replace(reading, sheet=sheets[0])
+            self.columns = self._read_header(rows)
+
+    @contextmanager
+    def _read_cells(self) -> Iterator[Iterator[Any]]:
+        """(0, names of the sheets), then (row, cells) or (row, column, message)."""
+        with ExitStack() as stack:
+            raw = stack.enter_context(self.path.open("rb"))
+            arguments = [self.reading.sheet, str(self.limits.row_bytes), str(self.limits.rows)]
+            damaged = _("The spreadsheet is damaged, or its texts need too much memory. Save the sheet as CSV.")
+            yield read_process(stack, _MODULE, arguments, raw, lambda _rows: damaged)
+
+    def _read_header(self, rows: Iterator[Any]) -> list[str]:
+        above = self.reading.skip_above
+        for _number, cells, *_fault in rows:
+            if above:
+                above -= 1
+                continue
+            texts = ["" if cell is None else str(cell) for cell in cells]
+            while texts and not texts[-1].strip():
+                texts.pop()
+            return name_columns(texts)
+        raise StopReading(_("The sheet is empty."))
+
+    def read(self, report: Report) -> Iterator[tuple[int, Row]]:
+        columns = self.columns
+        assert columns is not None
+        width, count, below = len(columns), 0, self.reading.skip_below
+        with self._read_cells() as rows:
+            next(rows, None)
+            self._read_header(rows)
+            for number, cells, *fault in rows:
+                if below:
+                    below -= 1
+                    continue
+                count += 1
+                if fault:
+                    report(number, cells, fault[0])
+                    continue
+                if len(cells) > width and any(cell is not None for cell in cells[width:]):
+                    report(number, "", _("The row has cells to the right of the last named column. Name that column."))
+                    continue
+                yield number, dict(zip(columns, cells + [None] * (width - len(cells)), strict=False))
+        if not count:
+            raise StopReading(_("The sheet has a header but no rows."))

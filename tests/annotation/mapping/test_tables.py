@@ -1,0 +1,205 @@
+"""Tables of every format have the same rows, and files that cannot be read are refused with a reason."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from annotation.mapping import Reading, open_table
+from annotation.parsers import Limits, StopReading
+
+ROWS = [{"id": f"q{k}", "prompt": f"Ünïcode, “{k}”?", "gpt": f"line one\nline {k}", "score": k} for k in range(1, 6)]
+COLUMNS = list(ROWS[0])
+
+
+def write_delimited(path: Path, separator: str, encoding: str = "utf-8") -> None:
+    lines = [separator.join(COLUMNS)]
+    lines += [separator.join(f'"{value}"' for value in row.values()) for row in ROWS]
+    path.write_text("\r\n".join(lines), encoding=encoding, newline="")
+
+
+def write_xlsx(path: Path, rows: list[list[Any]]) -> None:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(path)
+
+
+WRITERS: dict[str, Callable[[Path], object]] = {
+    "comma.csv": lambda path: write_delimited(path, ","),
+    "semicolon.csv": lambda path: write_delimited(path, ";"),
+    "tabs.tsv": lambda path: write_delimited(path, "\t"),
+    "bars.txt.csv": lambda path: write_delimited(path, "|"),
+    "windows.csv": lambda path: write_delimited(path, ";", "cp1252"),
+    "excel.csv": lambda path: write_delimited(path, "\t", "utf-16"),
+    "lines.jsonl": lambda path: path.write_text("\n".join(map(json.dumps, ROWS))),
+    "array.json": lambda path: path.write_text(json.dumps(ROWS, indent=1, ensure_ascii=False)),
+    "object.json": lambda path: path.write_text(json.dumps({"version": 1, "data": ROWS})),
+    "rows.parquet": lambda path: pq.write_table(pa.Table.from_pylist(ROWS), path),
+    "sheet.xlsx": lambda path: write_xlsx(path, [COLUMNS, *(list(row.values()) for row in ROWS)]),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_rows_of_every_format(tmp_path, name):
+    WRITERS[name](tmp_path / name)
+    table = open_table(tmp_path / name)
+    assert table.columns == COLUMNS
+    rows = [{key: str(value) for key, value in row.items()} for _number, row in table]
+    assert rows == [{key: str(value) for key, value in row.items()} for row in ROWS]
+    assert rows == [{key: str(value) for key, value in row.items()} for _number, row in table]  # once more
+    # The encoding and the separator are part of the proposed mapping, so that the next file is read in the same way.
+    again = open_table(tmp_path / name, reading=table.reading)
+    assert again.columns == COLUMNS
+
+
+def test_an_encoding_that_was_guessed_is_mentioned(tmp_path):
+    WRITERS["windows.csv"](tmp_path / "a.csv")
+    assert open_table(tmp_path / "a.csv").notes
+    assert not open_table(tmp_path / "a.csv", reading=Reading(encoding="cp1252")).notes
+
+
+def test_rows_have_the_numbers_of_the_file(tmp_path):
+    WRITERS["comma.csv"](tmp_path / "a.csv")
+    assert [number for number, _row in open_table(tmp_path / "a.csv")] == [2, 4, 6, 8, 10]  # texts of two lines
+    WRITERS["sheet.xlsx"](tmp_path / "a.xlsx")
+    assert [number for number, _row in open_table(tmp_path / "a.xlsx")] == [2, 3, 4, 5, 6]
+
+
+def test_nested_values_have_dotted_columns(tmp_path):
+    rows = [{"id": 1, "author": {"name": "x", "at": {"place": "y"}}, "tags": ["a"], "when": None}] * 2
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for name in ("a.json", "a.parquet"):
+        table = open_table(tmp_path / name)
+        assert table.columns == ["id", "author.name", "author.at.place", "tags", "when"]
+        assert next(iter(table))[1]["author.at.place"] == "y"
+
+
+def test_columns_without_name_or_with_the_same_one(tmp_path):
+    (tmp_path / "a.csv").write_text(",score,score\n1,2,3\n")
+    assert open_table(tmp_path / "a.csv").columns == ["column 1", "score", "score (2)"]
+
+
+# ---- what cannot be read --------------------------------------------------------------------------------------------
+
+
+def refuse(path: Path, **more: Any) -> StopReading:
+    """The reason why a file cannot be read."""
+    with pytest.raises(StopReading) as caught:
+        list(open_table(path, **more))
+    return caught.value
+
+
+def test_a_formula_without_value_is_named_and_one_with_a_value_is_read(tmp_path):
+    path = tmp_path / "a.xlsx"
+    write_xlsx(path, [["id", "sum"], [1, 2], [3, "=1+1"]])
+    reason = refuse(path)
+    assert (reason.line, "B3" in reason.message) == (3, True)
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    assert b"</f><v></v>" in parts[sheet]
+    parts[sheet] = parts[sheet].replace(b"</f><v></v>", b"</f><v>2</v>")
+    with zipfile.ZipFile(path, "w") as book:
+        for name, content in parts.items():
+            book.writestr(name, content)
+    assert [row["sum"] for _number, row in open_table(path)] == [2, 2]
+
+
+def test_an_error_in_a_cell_is_a_fault_of_its_row(tmp_path):
+    write_xlsx(tmp_path / "a.xlsx", [["id", "sum"], [1, "#DIV/0!"], [2, 5]])
+    faults: list[tuple[int | None, str, str]] = []
+    rows = list(open_table(tmp_path / "a.xlsx").read(lambda *fault: faults.append(fault)))
+    assert [row["id"] for _number, row in rows] == [2]
+    assert [fault[:2] for fault in faults] == [(2, "B")]
+
+
+def test_spreadsheets_that_are_refused(tmp_path):
+    protected = tmp_path / "protected.xlsx"
+    protected.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600 + "EncryptedPackage".encode("utf-16-le"))
+    assert "password" in refuse(protected).message
+    old = tmp_path / "old.xls"
+    old.write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600)
+    assert ".xls" in refuse(old).message
+    broken = tmp_path / "broken.xlsx"
+    broken.write_bytes(b"PK\x03\x04 this is no archive")
+    refuse(broken)
+    write_xlsx(tmp_path / "a.xlsx", [["id"], [1]])
+    assert "Other" in refuse(tmp_path / "a.xlsx", reading=Reading(sheet="Other")).message
+    write_xlsx(tmp_path / "empty.xlsx", [])
+    refuse(tmp_path / "empty.xlsx")
+
+
+def test_a_bomb_in_a_spreadsheet_is_refused_before_it_is_unpacked(tmp_path):
+    path = tmp_path / "bomb.xlsx"
+    write_xlsx(path, [["id"], [1]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as book, book.open("xl/sharedStrings2.xml", "w") as part:
+        for _k in range(160):
+            part.write(b"\0" * (1 << 20))
+    assert "unpacks" in refuse(path).message
+
+
+def test_texts_of_a_spreadsheet_that_need_too_much_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr("annotation.mapping.xlsx.MOST_PART", 1000)
+    write_xlsx(tmp_path / "a.xlsx", [["id"], *[[f"text number {k}"] for k in range(200)]])
+    assert "xl/" in refuse(tmp_path / "a.xlsx").message
+
+
+@pytest.mark.parametrize(
+    ("content", "line"),
+    [
+        (b'[{"a": 1}, {"a": 2]', 2), (b'[{"a": 1}, {"a": 2}', 3), (b'[{"a": 1} nonsense]', 2), (b"[]", None),
+        (b'{"a": 1', None), (b"plain text", None), (b'[{"a": "\xff"}]', None), (b"[" * 100_000, 1),
+    ],
+)  # fmt: skip
+def test_json_that_is_none(tmp_path, content, line):
+    (tmp_path / "a.json").write_bytes(content)
+    assert refuse(tmp_path / "a.json").line == line
+
+
+def test_faulty_rows_in_an_array_are_reported_and_others_are_read(tmp_path):
+    (tmp_path / "a.json").write_text('[{"a": 1}, {"a": NaN}, 3, {"a": 1, "a": 2}, {"a": "\\u0000"}, {"a": 6}]')
+    faults: list[int | None] = []
+    rows = list(open_table(tmp_path / "a.json").read(lambda row, column, message: faults.append(row)))
+    assert ([number for number, _row in rows], faults) == ([1, 6], [2, 3, 4, 5])
+
+
+def test_a_long_array_is_read_in_little_memory_and_a_long_row_is_refused(tmp_path):
+    path = tmp_path / "a.json"
+    with path.open("w") as file:
+        file.write("[" + ",\n".join(json.dumps({"id": k, "text": "x" * 500}) for k in range(40_000)) + "]")
+    tracemalloc.start()
+    assert sum(1 for _row in open_table(path)) == 40_000
+    assert tracemalloc.get_traced_memory()[1] < 12_000_000  # the file has 21 MB
+    tracemalloc.stop()
+    path.write_text('[{"id": 1}, {"id": "' + "x" * 3_000_000 + '"}]')
+    assert refuse(path, limits=Limits(row_bytes=100_000)).line == 2
+
+
+def test_aligned_files(tmp_path):
+    files = {"src.txt": "a\nb\n", "ref/ref.txt": "c\nd", "gpt.txt": "e\n\n", "x.seg.score": "gpt\t3\ngpt\tNone\n"}
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for name, content in files.items():
+            path = tmp_path / "folder" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+            archive.writestr(name, content)
+    for path in (tmp_path / "folder", tmp_path / "a.zip"):
+        rows = [row for _number, row in open_table(path)]
+        assert rows == [
+            {"src.txt": "a", "ref/ref.txt": "c", "gpt.txt": "e", "x.seg.score:gpt": "3"},
+            {"src.txt": "b", "ref/ref.txt": "d", "gpt.txt": "", "x.seg.score:gpt": ""},
+        ]
+    (tmp_path / "folder" / "gpt.txt").write_text("e\n")
+    reason = refuse(tmp_path / "folder")
+    assert (reason.line, "gpt.txt" in reason.message) == (2, True)
