@@ -56,6 +56,7 @@ class Report:
         notes = [*self.notes]
         for result in self.results:
             notes += [f"{result.label}: {result.note}"] if result.note else []
+            notes += [system.estimate.note for system in result.systems if system.estimate.note]
             notes += [f"{result.label}: {system.system}: {note}" for system in result.systems for note in system.notes]
         return list(dict.fromkeys(notes))
 

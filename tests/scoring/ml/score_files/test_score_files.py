@@ -125,6 +125,16 @@ def test_pairs_are_tested_and_letters_shown(capsys, files):
         assert found == score(capsys, *arguments, "--paired", test)
 
 
+def test_few_segments_say_why_they_are_not_tested(capsys, files):
+    for name in ("good", "weak", "ref"):
+        write(f"{name}-4.txt", files[f"{name}.txt"][:4])
+    assert main(["-i", "good-4.txt", "weak-4.txt", "-r", "ref-4.txt", "-m", "bleu", "--paired", "bootstrap"]) == 0
+    printed = capsys.readouterr()
+    assert "[" not in printed.out
+    assert "not tested: 4 segments" in printed.err
+    assert "no interval: 4 segments" in printed.err
+
+
 def test_table_latex_and_segments(capsys, files):
     write("a_1.txt", files["good.txt"])
     arguments = ["-i", "a_1.txt", "weak.txt", "-r", "ref.txt", "-m", "bleu", "rouge-l"]
