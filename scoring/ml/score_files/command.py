@@ -87,7 +87,7 @@ def score_files(options: dict[str, Any], out: TextIO, err: TextIO) -> int:
             _write_segments(report, options["segments"])
     except ScoringError as error:
         if options["json"]:
-            out.write(json.dumps({"error": "bad_input", "detail": str(error), "errors": []}) + "\n")
+            out.write(_describe_error(error) + "\n")
         else:
             err.write(f"{error}\n")
         return BAD_INPUT
@@ -102,6 +102,16 @@ def score_files(options: dict[str, Any], out: TextIO, err: TextIO) -> int:
             err.write(f"{note}\n")
     out.flush()
     return GOOD
+
+
+def _describe_error(error: ScoringError) -> str:
+    """The error as the commands of an installation write it in JSON."""
+    from scoring.ml.score_files.reading import FileFault
+
+    faults = (
+        [{"file": error.file, "line": error.line, "message": error.message}] if isinstance(error, FileFault) else []
+    )
+    return json.dumps({"error": "bad-input", "detail": str(error), "errors": faults}, ensure_ascii=False)
 
 
 def _compute(options: dict[str, Any]) -> Any:

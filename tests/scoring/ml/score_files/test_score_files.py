@@ -229,7 +229,9 @@ def test_faults_are_named_with_status_2(capsys, files, fault):
     assert printed.out == ""
     assert all(part in printed.err for part in named), printed.err
     assert main([*arguments, "--json"]) == 2
-    assert json.loads(capsys.readouterr().out)["detail"] in printed.err
+    found = json.loads(capsys.readouterr().out)
+    assert (found["error"], found["detail"] in printed.err) == ("bad-input", True)
+    assert all(printed.err.startswith(each["file"]) for each in found["errors"])
 
 
 def test_lexical_metrics_load_neither_django_nor_torch():
