@@ -56,7 +56,10 @@ class ExportForm(forms.Form):
 
     format = forms.ChoiceField(
         label=_("Format"),
-        choices=[(_("The whole project"), list(_FORMATS.items())), (_("For other programs"), list(_LAYOUTS.items()))],
+        choices=[
+            (_("The whole project"), list(_FORMATS.items())),
+            (_("For other programs; of the options below, only rater names apply"), list(_LAYOUTS.items())),
+        ],
         widget=forms.RadioSelect,
     )
     level = _radio(_("Judgements"), _LEVELS)
