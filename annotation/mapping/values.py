@@ -143,6 +143,8 @@ def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
 
 def read_number(value: Any, known: dict[str, Any]) -> float | int | None:
     """The number in a cell; None if there is none. `known`: numbers for texts."""
+    if not known and type(value) is str and len(value) < 16 and value.isascii() and value.isdigit():
+        return int(value)  # most cells of a CSV file
     text = read_key(value)
     if text in known:
         value = known[text]
