@@ -31,7 +31,7 @@ def push_dataset(
     except ImportError as error:
         raise MissingPackage("huggingface_hub", "push_dataset()") from error
     if not may_access():
-        raise HubRefused("this program does not contact the hub: use `manage.py dump --push`, or the client")
+        raise HubRefused("this program does not contact the hub: use `evalapp dump --push`, or the client")
     if not is_hub_name(name):
         raise InvalidArgument(f"a dataset on the hub is named organisation/dataset, not {name!r}")
     if not (Path(folder) / "README.md").is_file():
