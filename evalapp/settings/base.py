@@ -306,6 +306,7 @@ SPECTACULAR_SETTINGS = {
         "evalapp.common.api.run_bodies.add_run_bodies",
         "evalapp.common.api.examples.add_examples",
         "evalapp.common.api.problem_responses.add_problems",
+        "evalapp.common.api.tags.add_tags",
     ],
     "ENUM_NAME_OVERRIDES": {
         "InvitationStateEnum": "evalapp.accounts.models.Invitation.State",
