@@ -108,9 +108,10 @@ def _describe_error(error: ScoringError) -> str:
     """The error as the commands of an installation write it in JSON."""
     from scoring.ml.score_files.reading import FileFault
 
-    faults = (
-        [{"file": error.file, "line": error.line, "message": error.message}] if isinstance(error, FileFault) else []
-    )
+    faults: list[dict[str, Any]] = []
+    if isinstance(error, FileFault):
+        place = {"file": error.file} if error.line is None else {"file": error.file, "line": error.line}
+        faults.append({"message": error.message, **place})
     return json.dumps({"error": "bad-input", "detail": str(error), "errors": faults}, ensure_ascii=False)
 
 
