@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from annotation.exporters.aggregated import select_first_judgements
-from annotation.parsers import canonical, encode_row
+from annotation.parsers import canonical, encode_document, encode_row
 
 from .base import ItemRows, Layout, Plan, Row, Side, make_messages, make_prompt, make_safe_names, name_side
 
@@ -95,8 +95,24 @@ class Preferences(Layout):
             )
             parts = ", ".join(f"{counts[why]:,} {words}" for why, words in LEFT_OUT.items() if counts[why])
             self.notes.append(f"`{name}`: {counts['pairs']:,} {how}. Left out: {parts or 'none'}.")
-        if not self.names:
+        if self.names:
+            self.add_document("mapping.json", encode_document(self._make_mapping()))
+            self.notes.append("`load FILE --map mapping.json` imports pairs; the rater is `preferences`.")
+        else:
             self.notes.append("There are no judgements of outputs, hence no pairs.")
+
+    def _make_mapping(self) -> dict[str, Any]:
+        """The mapping with which the pairs are imported again."""
+        texts = ("context", "chosen", "rejected") if self.plan.has_turns else ()
+        return {
+            "shape": "preference",
+            "columns": {
+                "item": "item", "context": "prompt", "chosen": "chosen", "rejected": "rejected", "aspect": "aspect",
+                "system_a": "chosen_system", "system_b": "rejected_system",
+            },
+            "constants": {"rater": "preferences"},
+            "turns": {name: {"rule": "chat"} for name in texts},
+        }  # fmt: skip
 
     def abort(self) -> None:
         for file in self.opened.values():

@@ -117,6 +117,16 @@ def test_preferences_count_votes_and_leave_ties_out(project, tmp_path):
     assert compared[1]["prompt"][0] == {"role": "system", "content": "fact"}
     rated = read_lines(folder / "preferences.quality.jsonl")
     assert [(row["item"], row["chosen_system"], row["margin"]) for row in rated] == [("1", "c", 2.5)]
+    mapping = read_mapping(json.loads((folder / "mapping.json").read_text(encoding="utf-8")))
+    found = list(convert_rows(open_table(folder / "preferences.better.jsonl"), mapping))
+    assert next(row.values["context"] for row in found if row.table == "items") == ["Hi.", "Hello?"]
+    assert [(row.values["system"], row.values["text"]) for row in found if row.table == "outputs"] == [
+        ("a b", "-no"), ("c", "so\nlong "), ("reference 1", "Two."), ("a b", "@x"),
+    ]  # fmt: skip
+    pairs = [row.values for row in found if row.table == "comparisons"]
+    assert [(row["system_a"], row["system_b"], row["verdict"]) for row in pairs] == [
+        ("a b", "c", "a"), ("reference 1", "a b", "a"),
+    ]  # fmt: skip
     notes = (folder / "README.md").read_text(encoding="utf-8")
     assert "preferences.better.jsonl`: 2 compared" in notes
     assert "Left out: 1 both texts bad." in notes
