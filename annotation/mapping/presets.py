@@ -174,6 +174,28 @@ def _make_lm_eval(columns: Columns, rows: Rows) -> dict[str, Any]:
     return {"shape": "long", "columns": {**_same(*fields), "references": "reference"}}
 
 
+def _is_chat(columns: Columns, rows: Rows) -> bool:
+    column = next((name for name in ("messages", "conversations") if name in columns), None)
+    if column is None or not rows or {"chosen", "rejected"} <= set(columns):
+        return False
+    return any({"role", "from"} & message.keys() for message in _list_objects(rows[0].get(column)))
+
+
+def _make_chat(columns: Columns, rows: Rows) -> dict[str, Any]:
+    picked = {**_columns(columns, "item", "system"), **_same("context", "text")}
+    mapping: dict[str, Any] = {"shape": "long", "columns": picked, "turns": {"context": _LIST}}
+    return mapping if "item" in picked else {**mapping, "ids": {"source": "hash"}}
+
+
+_MARKS = ("\n\nHuman:", "\n\nAssistant:")
+
+
+def _is_marked(columns: Columns, rows: Rows) -> bool:
+    """Whether chosen and rejected texts are whole dialogues with marks before each turn."""
+    sides = [row.get(name) for row in rows for name in ("chosen", "rejected")]
+    return bool(sides) and all(isinstance(text, str) and text.startswith(_MARKS[0]) for text in sides)
+
+
 # ---- annotation tools -------------------------------------------------------------------------------------------
 
 
@@ -412,6 +434,17 @@ PRESETS: dict[str, Preset] = {
                    turns={"context": _LIST}),
             records.flatten_arena,
             gettext_noop("The context has the user's turns; the texts are the answers to the last of them."),
+        ),
+        Preset(
+            "chat-messages", gettext_noop("Chats with roles"), _is_chat, _make_chat, records.flatten_chat,
+            gettext_noop("The last answer is the output, the messages before it are the context."),
+        ),
+        Preset(
+            "marked-preferences", gettext_noop("Preferences between dialogues"), _is_marked,
+            _plain(shape="preference", columns=_same("chosen", "rejected"), ids={"source": "row"},
+                   constants={"rater": "unknown", "aspect": "preference"},
+                   turns={name: {"rule": "marks", "marks": list(_MARKS)} for name in ("chosen", "rejected")}),
+            None, gettext_noop("The last turn of each dialogue is the output."),
         ),
         Preset(
             "lm-evaluation-harness", gettext_noop("lm-evaluation-harness samples"),

@@ -245,6 +245,17 @@ def _read_likelihood(value: Any) -> float:
     return float(value) if is_number(value) else float("-inf")
 
 
+def flatten_chat(row: Row) -> Iterator[Row]:
+    """Chats with roles: the last answer is the output, the messages before it are the context. Instructions to the
+    system are left out."""
+    column = "messages" if "messages" in row else "conversations"
+    messages = [(role, text) for role, text in list_messages(row, column) if role != "system"]
+    if not messages or messages[-1][0] in ("user", "human"):
+        raise WrongRecord(column, _("The last message must be an answer."))
+    others = {name: value for name, value in row.items() if name != column}
+    yield {**others, "context": [text for _role, text in messages[:-1]], "text": messages[-1][1]}
+
+
 # ---- annotation tools -------------------------------------------------------------------------------------------
 
 _SIDES = {"left": "a", "right": "b", "tie": "tie"}

@@ -9,7 +9,8 @@ from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from annotation.mapping import PRESETS, Reading, Table, open_table, propose_mapping, propose_preset
+from annotation.mapping import PRESETS, Reading, Table, open_files, open_table, propose_mapping, propose_preset
+from annotation.mapping.aligned import AlignedSource
 from annotation.models import Upload, UploadFault
 from annotation.parsers import StopReading
 from evalapp.accounts.models import Project, User
@@ -50,8 +51,10 @@ def open_upload(upload: Upload, document: dict[str, Any] | None = None) -> Table
     """The table of an upload, read as the mapping says. Raises `BadInput` if it cannot be read."""
     reading = Reading(**(document or {}).get("reading", {}))
     try:
-        file = upload.files[0]
-        table = open_table(get_upload_folder(upload) / file["stored"], file["name"], reading)
+        folder, file = get_upload_folder(upload), upload.files[0]
+        table = open_table(folder / file["stored"], file["name"], reading)
+        if len(upload.files) > 1 and isinstance(table.source, AlignedSource):
+            table = open_files([(one["name"], folder / one["stored"]) for one in upload.files])
         if not table.sample:
             raise StopReading(_("The file has no rows that can be read."))
     except StopReading as stop:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from annotation.mapping import Mapping, Reading, Table, open_table
-from annotation.mapping.convert import flatten_row
-from annotation.mapping.sources import Report, Row, Source
-from annotation.parsers import Limits
+from annotation.mapping import Mapping, Table, open_table
 
 FILES = Path(__file__).parent / "files"
 SYSTEM = {"constants": {"system": "model-a"}}
-#: File: (preset, what the file does not tell, numbers of items, outputs, ratings and comparisons).
+#: File: (preset or "", what the file does not tell, numbers of items, outputs, ratings and comparisons).
 FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
+    # Without a preset: by the names and the content of the columns.
+    "wide.csv": ("", {}, (3, 6, 0, 0)),
+    "wide_semicolon.csv": ("", {}, (3, 6, 0, 0)),
+    "long.csv": ("", {}, (2, 4, 16, 0)),
+    "prompt_response.jsonl": ("", {}, (3, 6, 0, 0)),
+    "preference_messages.jsonl": ("", {}, (3, 6, 0, 3)),
     "alpaca_outputs.json": ("alpaca-eval-outputs", {}, (3, 3, 0, 0)),
     # The fourth output was not compared.
     "alpaca_annotations.json": ("alpaca-eval-annotations", {}, (3, 6, 0, 3)),
@@ -25,6 +26,8 @@ FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
     "mt_bench/model_judgment/gpt-4_single.jsonl": ("mt-bench-scores", {}, (0, 0, 7, 0)),
     "mt_bench/model_judgment/gpt-4_pair.jsonl": ("mt-bench-pairs", {}, (0, 0, 0, 3)),
     "arena_battles.json": ("arena", {}, (4, 8, 0, 4)),
+    "messages.jsonl": ("chat-messages", SYSTEM, (3, 3, 0, 0)),
+    "chosen_rejected.jsonl": ("marked-preferences", {}, (2, 4, 0, 2)),
     "samples_gsm8k_2026-01-12T10-11-12.000001.jsonl": ("lm-evaluation-harness", SYSTEM, (3, 3, 6, 0)),
     # Two prompts, two models, two aspects, and two workers whose assignments were not rejected.
     "mturk.csv": ("mturk", {}, (2, 4, 16, 0)),
@@ -51,22 +54,6 @@ FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
 }
 
 
-class JsonSource(Source):
-    """The records of a JSON file, for tests of presets without the reader of files."""
-
-    format = "json"
-
-    def read(self, report: Report) -> Iterator[tuple[int, Row]]:
-        text = self.path.read_text()
-        found = [json.loads(line) for line in text.splitlines()] if self.name.endswith("jsonl") else json.loads(text)
-        for number, row in enumerate(found if isinstance(found, list) else [found], 1):
-            yield number, flatten_row(row)
-
-
 def open_file(name: str, mapping: Mapping | None = None) -> Table:
     """The table in a test file, read as a mapping says."""
-    reading = Reading() if mapping is None else mapping.reading
-    if "json" not in Path(name).suffix:
-        return open_table(FILES / name, reading=reading)
-    source = JsonSource(FILES / name, Path(name).name, reading, Limits())
-    return Table(FILES / name, Path(name).name, "json", source)
+    return open_table(FILES / name, reading=None if mapping is None else mapping.reading)

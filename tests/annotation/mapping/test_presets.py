@@ -68,7 +68,9 @@ def test_faulty_record_names_its_column(preset, record, column):
     assert caught.value.column == column
 
 
-@pytest.mark.parametrize("name", [name for name, (preset, *_rest) in FORMATS.items() if PRESETS[preset].flatten])
+@pytest.mark.parametrize(
+    "name", [name for name, (preset, *_rest) in FORMATS.items() if preset and PRESETS[preset].flatten]
+)
 def test_damaged_records_are_faults_and_no_errors(name):
     """Every member of every record is replaced by values of other types."""
     flatten = PRESETS[FORMATS[name][0]].flatten

@@ -3,7 +3,6 @@ want: a leaderboard of systems, or comparisons."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,8 @@ from tests.taking import list_errors, take_in
 pytestmark = pytest.mark.django_db
 
 
-READS_JSON = find_spec("annotation.mapping.json_table") is not None
-
-
 def import_file(project: Project, name: str, stated: dict[str, Any] | None = None) -> Upload:
     """Import a test file with the proposed mapping and what the file does not tell."""
-    if "json" in Path(name).suffix and not READS_JSON:
-        pytest.skip("the reader of JSON is missing")
     mapping = {**propose_mapping(open_table(FILES / name)).mapping.as_json(), **(stated or {})}
     upload = take_in(project, {Path(name).name: (FILES / name).read_bytes()}, mapping=mapping)
     assert upload.state == "done", list_errors(upload)

@@ -182,3 +182,15 @@ def test_known_format_can_be_chosen(researcher, cast):
     assert researcher.post(address, {"act": "start", "start": "potato"})["Location"] == address
     _address, text = open_columns(researcher, upload)
     assert 'data-preset="potato"' in text
+
+
+def test_aligned_text_files_are_one_table(researcher, cast):
+    files = [SimpleUploadedFile(path.name, path.read_bytes()) for path in sorted((FILES / "lines").iterdir())]
+    researcher.post(reverse("annotation:upload-list", args=["alpha"]), {"files": files})
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    form = read_form(text)
+    assert [form[f"role-{k}"] for k in range(4)] == ["outputs", "outputs", "references", "source"]
+    assert import_and_run(researcher, upload, address, form).state == "done", list(upload.faults.all())
+    assert (Item.objects.count(), Output.objects.count()) == (3, 6)
+    assert set(Item.objects.values_list("source", flat=True)) >= {"Es regnet."}
