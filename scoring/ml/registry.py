@@ -20,6 +20,7 @@ from scoring.ml.evaluators.adversarial import entry as adversarial
 from scoring.ml.evaluators.comparative import entry as comparative
 from scoring.ml.evaluators.perception import entry as perception
 from scoring.ml.evaluators.ream import entry as ream
+from scoring.ml.evaluators.ridge import entry as ridge
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
 from scoring.ml.metrics import build, list_metrics
@@ -27,7 +28,7 @@ from scoring.ml.metrics import build, list_metrics
 #: Evaluators that learn, in the order of the catalogue.
 LEARNED: tuple[Entry, ...] = tuple(
     entry
-    for module in (comparative, ream, perception, shared_bert, unreferenced, adem, adversarial)
+    for module in (comparative, ream, perception, shared_bert, unreferenced, ridge, adem, adversarial)
     for entry in module.ENTRIES
 )
 

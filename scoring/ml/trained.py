@@ -338,3 +338,39 @@ class TrainedEvaluator(Evaluator):
                     f"fixture {number} scores {value:.6g} here but scored {saved:.6g} when it was saved: the "
                     "libraries or the files differ. Train it again, or install the versions its card names.",
                 )
+
+
+class SeveralAspects(TrainedEvaluator):
+    """A trained evaluator with a score for each aspect that it learned, as components. Its scoring option `aspect`
+    names the one that is the score; none is a mean over all."""
+
+    @property
+    def component_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """One component per aspect."""
+        return self.aspects
+
+    def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
+        self.check_aspect(self.options["aspect"])
+        return super().evaluate(records, progress=progress)
+
+    def score(
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        aspect: str | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Floats:
+        """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
+        return super().score(
+            hypotheses, references, sources=sources, contexts=contexts, aspect=aspect, progress=progress
+        )
+
+    def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
+        if aspect is not None:
+            return scores.components[aspect]
+        if self.options["aspect"] is not None:
+            return scores.values
+        return np.stack([scores.components[name] for name in self.aspects], axis=1)

@@ -10,7 +10,7 @@ import torch
 
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
-from scoring.ml.base import Floats, Partial, Progress, Scores, get_references
+from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
@@ -21,9 +21,8 @@ from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
-from scoring.ml.plain_texts import TextLists, Texts
 from scoring.ml.signature import SignatureField
-from scoring.ml.trained import TrainedEvaluator
+from scoring.ml.trained import SeveralAspects
 from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import describe_truncation
@@ -36,7 +35,7 @@ from scoring.ml.types import Record
 LEAST_OF_A_CLASS = 2
 
 
-class SharedBert(TrainedEvaluator):
+class SharedBert(SeveralAspects):
     """P(good) per aspect = sigmoid of a head on the encoding of `[CLS] output [SEP] reference [SEP]`.
 
     `score(records)` gives (n, aspects), with `aspect=` (n,); the option `references` combines several references. Reddy
@@ -44,11 +43,6 @@ class SharedBert(TrainedEvaluator):
     """
 
     network_class = SharedBertNetwork
-
-    @property
-    def component_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        """One component per aspect."""
-        return self.aspects
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
@@ -141,32 +135,6 @@ class SharedBert(TrainedEvaluator):
             SignatureField("refs", "rf", str(self.options["references"])),
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
         ]
-
-    def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
-        self.check_aspect(self.options["aspect"])
-        return super().evaluate(records, progress=progress)
-
-    def score(
-        self,
-        hypotheses: Sequence[Record] | Texts,
-        references: TextLists | None = None,
-        *,
-        sources: Texts | None = None,
-        contexts: TextLists | None = None,
-        aspect: str | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Floats:
-        """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
-        return super().score(
-            hypotheses, references, sources=sources, contexts=contexts, aspect=aspect, progress=progress
-        )
-
-    def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
-        if aspect is not None:
-            return scores.components[aspect]
-        if self.options["aspect"] is not None:
-            return scores.values
-        return np.stack([scores.components[name] for name in self.aspects], axis=1)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         aspect = self.options["aspect"]
