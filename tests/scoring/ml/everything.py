@@ -25,6 +25,7 @@ SMALL: dict[str, dict[str, Any]] = {
 SMALLEST: dict[str, dict[str, Any]] = {
     **{name: {"max_steps": 1} for name in ("maude", "ruber", "infersent", "bert-nli", "adversarial", "perception")},
     **{name: {"max_steps": 1, "aspect": "quality"} for name in ("comparative", "adem")},
+    "ridge": {"aspects": "quality"},
     "shared-bert": {"max_steps": 1},
     "ream": {**SMALL["ream"], "epochs": 1},
 }

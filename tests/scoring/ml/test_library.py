@@ -118,4 +118,4 @@ def test_invalid_seed_is_refused_before_training(folder: Path, encoder: str, see
 
 def test_catalogue_names_every_learned_evaluator() -> None:
     learns = {entry.name for entry in catalogue() if entry.learns}
-    assert {*SMALL, "ruber", "infersent", "bert-nli", "adem"} <= learns
+    assert {*SMALL, "ruber", "infersent", "bert-nli", "adem", "ridge"} <= learns

@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/ridge.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -117,7 +117,9 @@ def _descend(rows: Floats, wins: Floats, penalty: float) -> Floats:
         return float(_log_losses(z, wins).sum() + penalty / 8 * weights @ weights), slope
 
     start = np.zeros(rows.shape[1])
-    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-6}).x)
+    return np.asarray(
+        minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7, "ftol": 1e-14}).x
+    )
 
 
 def _sigmoid(z: Floats) -> Floats:
@@ -137,6 +139,3 @@ def _assign_folds(groups: Sequence[str]) -> Ints:
     """A fold per row, of whole groups in turn."""
     order = {name: number for number, name in enumerate(sorted(set(groups)))}
     return np.array([order[name] % FOLDS for name in groups], dtype=np.intp)
-
-
-Solver: TypeAlias = Callable[[Floats, Floats, Sequence[str], Sequence[float]], Solution]

@@ -19,6 +19,7 @@ FAMILIES = ("roberta", "distilbert", "deberta-v2", "modernbert")
 #: Fast ones. The evaluator's own part is trained, and also the encoder where it can be tuned.
 OPTIONS: dict[str, dict[str, Any]] = {
     "adem": {"components": 4, "l2": 0.1},
+    "ridge": {},
     "maude": {"epochs": 1, "hidden": 8, "down": 8, "decoder": 8},
     "ream": {"epochs": 1, "metric": "token-f1", "sizes": "1,2", "combinations": 2, "heads": 2, "foreign": 2},
     "ream tuned": {

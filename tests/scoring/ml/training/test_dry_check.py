@@ -17,7 +17,7 @@ from scoring.ml import EncoderError, InvalidOption, Plan, plan
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, System
 from tests.scoring.ml.tiny import tiny_encoder
 
-LEARNERS = ("adem", "adversarial", "bert-nli", "infersent", "maude", "ruber", "shared-bert")
+LEARNERS = ("adem", "adversarial", "bert-nli", "infersent", "maude", "ridge", "ruber", "shared-bert")
 
 
 @pytest.fixture(scope="module")
