@@ -18,6 +18,7 @@ EXPLAINED = (
     "explanation/evaluators/lexical-overlap.md",
     "explanation/evaluators/perception.md",
     "explanation/evaluators/ream.md",
+    "explanation/evaluators/ridge.md",
     "explanation/evaluators/shared-bert.md",
     "explanation/evaluators/trivial-baselines.md",
     "explanation/evaluators/unreferenced.md",
