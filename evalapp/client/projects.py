@@ -171,7 +171,7 @@ class Project:
         timeout: float | None = None,
         idempotency_key: str | None = None,
     ) -> Upload:
-        """Upload files of the interchange format, or folders of them (`paths`). All rows are stored or none.
+        """Upload files of the interchange format, or folders with such files (`paths`). All rows are stored or none.
 
         `dry_run` only checks; `replace` overwrites rows that have other contents. `progress` is called with the bytes
         sent, then with the progress of the check. `wait=False` returns without the check; otherwise `timeout` (seconds)

@@ -60,8 +60,8 @@ def decompose(rows: Floats) -> Basis:
 def fit_ratings(features: Floats, ratings: Floats, groups: Sequence[str], grid: Sequence[float] = GRID) -> Solution:
     """Return the weights that minimise |X w + b - ratings|^2 + penalty * mean(|x|^2) * |w|^2.
 
-    `features` (n, k), `ratings` (n,), `groups` (n,). Of several penalties the one with the least squared error on
-    groups left out is taken. The errors follow from one decomposition: with H the matrix that maps ratings to fitted
+    `features` (n, k), `ratings` (n,), `groups` (n,). The penalty of the `grid` with the least squared error
+    on groups left out is taken. The errors follow from one decomposition: with H the matrix that maps ratings to fitted
     values, a group g left out has the error (I - H_gg)^-1 (ratings_g - fitted_g).
     """
     mean, level = features.mean(axis=0), float(ratings.mean())

@@ -1,4 +1,4 @@
-"""`ridge`: its solutions against brute force, features by hand, ratings and comparisons of several aspects."""
+"""`ridge`: its solutions against brute force, features by hand, ratings and comparisons."""
 
 from __future__ import annotations
 
