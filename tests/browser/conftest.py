@@ -222,10 +222,14 @@ def empty_tables() -> None:
 @pytest.fixture
 def db(site: Site, django_db_blocker: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The empty database of the web process; replaces the `db` fixture of other tests."""
+    from django.conf import settings
+
     from tests.services.plugin import use_database
 
     # Playwright runs an event loop in this thread, so Django would refuse database access as asynchronous.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    # The web process finds the files of uploads that tests make.
+    monkeypatch.setattr(settings, "UPLOADS_DIR", site.folder / "uploads")
     with django_db_blocker.unblock(), use_database(site.database):
         empty_tables()
         yield
