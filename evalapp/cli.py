@@ -58,7 +58,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "evalapp") -> No
         if command:
             sys.exit(import_module(command.module).main(words[1:]))
         if find_spec("django") is not None:
-            _run_installation([program, *words])
+            run_installation([program, *words])
         elif words and name not in ("help", "--help", "-h"):
             raise ModuleNotFoundError(name="django")
     except ModuleNotFoundError as error:
@@ -81,7 +81,8 @@ def _list_commands(program: str) -> str:
     return "\n".join([f"Usage: {program} COMMAND", "", "Commands without project:", *lines, "", rest])
 
 
-def _run_installation(words: list[str]) -> None:
+def run_installation(words: list[str]) -> None:
+    """Run a command of the installation; `words` begin with the name of the program."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "evalapp.settings")
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line

@@ -22,7 +22,7 @@ _CHUNK = 1 << 20
 #: Bytes that are searched for the array of an object such as {"data": [...]}.
 _HEAD = 1 << 20
 _SPACE = re.compile(r"[\s,]*")
-_ARRAY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:\s*\[\s*(?=\{)')
+_ARRAY = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s{0,200}:\s{0,200}\[\s*(?=\{)')
 _decoder = json.JSONDecoder(parse_constant=float)
 
 

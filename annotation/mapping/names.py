@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from string import digits
 
 _WORDS = {
     "item": (
@@ -74,7 +75,7 @@ def normalize(name: str) -> str:
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
-    numbered = {re.sub(r"\d+$", "", name) for name in plain}
+    numbered = {name.rstrip(digits) for name in plain}
     return [
         field
         for field, names in NAMES.items()
@@ -100,8 +101,8 @@ def find_file_role(name: str) -> str:
     if ":" in name:
         return "ratings"
     folders, _, file = name.rpartition("/")
-    parts = [part for folder in folders.split("/") for part in [re.sub(r"\d+$", "", normalize(folder))]]
-    parts += [re.sub(r"\d+$", "", normalize(part)) for part in re.split(r"[.\-_ ]", file) if part]
+    parts = [part for folder in folders.split("/") for part in [normalize(folder).rstrip(digits)]]
+    parts += [normalize(part).rstrip(digits) for part in re.split(r"[.\-_ ]", file) if part]
     if "systemoutputs" in parts or "outputs" in parts:
         return "outputs"
     for role, words in _FILES.items():

@@ -147,7 +147,7 @@ def _skip_words(rows: Rows, column: str = "value") -> dict[str, Any]:
 
 
 def _read_begin(word: str) -> float | int | None:
-    match = re.match(r"\s*([+-]?\d+(?:\.\d+)?)(?![\d.])", word)
+    match = re.match(r"([+-]?\d{1,15}(?:\.\d{1,15})?)(?![\d.])", word.lstrip())
     if match is None:
         return None
     return float(match[1]) if "." in match[1] else int(match[1])

@@ -19,7 +19,7 @@ FLAT = (
     "item", "context", "source", "reference", "group", "system", "text", "rater", "aspect", "value", "simulated",
     "system_a", "text_a", "system_b", "text_b", "verdict",
 )  # fmt: skip
-_NUMBER = re.compile(r"[+-]?\d+(?:[.,]\d+)?\Z")
+_NUMBER = re.compile(r"\A[+-]?\d+(?:[.,]\d+)?\Z")
 
 
 class WrongRecord(ValueError):

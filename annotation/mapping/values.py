@@ -15,7 +15,7 @@ from .mapping import Turns
 from .sources import Row
 
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_DECIMAL_COMMA = re.compile(r"([-+]?(?:\d+)),(\d{1,2}|\d{4,})")
+_DECIMAL_COMMA = re.compile(r"\A[-+]?\d+,(\d{1,2}|\d{4,})\Z")
 #: Names of the parts of a message.
 _CONTENT = ("content", "text", "value", "utterance")
 _ROLE = ("role", "from", "speaker")

@@ -58,6 +58,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/how-to/choose-references.md": {"python manage.py ": ENCODER},
     "docs/how-to/train-an-evaluator.md": {
         "python manage.py ": ENCODER,
+        "from sentence_transformers import": "needs a trained encoder: tests/scoring/ml/test_artefact.py",
         "curl -H \"Authorization: Bearer $TOKEN\" -F name=natural": "names files by “...”: tests/scoring/api",
         "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type": "needs a worker of the queue live",
     },

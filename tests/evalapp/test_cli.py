@@ -28,7 +28,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str]]]:
         return 3
 
     monkeypatch.setattr(cli, "import_module", lambda name: SimpleNamespace(main=run_alone))
-    monkeypatch.setattr(cli, "_run_installation", lambda words: calls.append(("installation", words)))
+    monkeypatch.setattr(cli, "run_installation", lambda words: calls.append(("installation", words)))
     return calls
 
 
@@ -66,7 +66,7 @@ def test_missing_package_is_named_with_its_extra(
         raise ModuleNotFoundError(name=f"{missing}.inner")
 
     monkeypatch.setattr(cli, "import_module", fail)
-    monkeypatch.setattr(cli, "_run_installation", fail)
+    monkeypatch.setattr(cli, "run_installation", fail)
     monkeypatch.setattr(cli, "find_spec", lambda name: None if name == missing else object())
     with pytest.raises(SystemExit) as ended:
         cli.main(words)
@@ -80,7 +80,7 @@ def test_fault_of_our_own_is_not_called_a_missing_package(monkeypatch: pytest.Mo
     def fail(*_: object) -> None:
         raise ModuleNotFoundError(name="json.nothing")
 
-    monkeypatch.setattr(cli, "_run_installation", fail)
+    monkeypatch.setattr(cli, "run_installation", fail)
     with pytest.raises(ModuleNotFoundError):
         cli.main(["up"])
 

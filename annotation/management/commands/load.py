@@ -177,7 +177,9 @@ def _propose(path: Path, target: Path | None) -> dict[str, Any]:
         raise BadInput(f"{path}{f':{stop.line}' if stop.line else ''}: {stop.message}") from stop
     result = describe_proposal(proposal, rows)
     if target is not None:
-        target.write_text(json.dumps(result["mapping"], ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        draft = target.with_name(f"{target.name}.part")
+        draft.write_text(json.dumps(result["mapping"], ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        draft.rename(target)
     return result
 
 

@@ -119,6 +119,7 @@ IN_PLACE = {
     "evalapp/common/backup/files.py": "into the folder that restore puts in place",
     "evalapp/client/uploads.py": "into a temporary folder that is uploaded",
     "evalapp/demo/build.py": "texts of the demonstration, made by developers",
+    "scoring/ml/hub.py": "into a temporary folder that is sent",
     "retrieval/services/corpora.py": "a received file, under its number until it is taken in",
     "retrieval/index/inversion.py": "into the draft of a segment",
     "retrieval/index/segment.py": "into the draft of a segment",
