@@ -120,6 +120,7 @@ IN_PLACE = {
     "evalapp/client/uploads.py": "into a temporary folder that is uploaded",
     "evalapp/demo/build.py": "texts of the demonstration, made by developers",
     "scoring/ml/hub.py": "into a temporary folder that is sent",
+    "scoring/ml/score_files/command.py": "a file that a person names, which may be a pipe",
     "retrieval/services/corpora.py": "a received file, under its number until it is taken in",
     "retrieval/index/inversion.py": "into the draft of a segment",
     "retrieval/index/segment.py": "into the draft of a segment",
