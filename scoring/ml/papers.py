@@ -147,6 +147,11 @@ _BIBTEX = r"""
             Bengio, Yoshua and Pineau, Joelle},
   booktitle = {Proceedings of the 55th Annual Meeting of the Association for Computational Linguistics},
   year = {2017}, pages = {1116--1126}, doi = {10.18653/v1/P17-1103}}
+@article{hoerl-kennard-1970-ridge,
+  title = {Ridge Regression: Biased Estimation for Nonorthogonal Problems},
+  author = {Hoerl, Arthur E. and Kennard, Robert W.},
+  journal = {Technometrics},
+  year = {1970}, volume = {12}, number = {1}, pages = {55--67}, doi = {10.1080/00401706.1970.10488634}}
 """
 PAPERS = {match[1]: match[0].strip() for match in re.finditer(r"^@\w+\{([\w-]+),.*?\}\}$", _BIBTEX, re.M | re.S)}
 _SOFTWARE = f"""@software{{evalapp,

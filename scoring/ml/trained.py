@@ -281,8 +281,7 @@ class TrainedEvaluator(Evaluator):
         texts that some evaluators compare with (`evaluator.json`), so a new model is private unless you say otherwise.
         Raises `HubError`.
 
-        >>> evaluator.push_to_hub("my-lab/fluency", licence="apache-2.0", languages=["en"])  # doctest: +SKIP
-        'https://huggingface.co/my-lab/fluency'
+            evaluator.push_to_hub("my-lab/fluency", licence="apache-2.0", languages=["en"])
         """
         card = write_hub_card(
             name, self.entry, [self.artefact], self.signature, licence=licence, datasets=datasets, languages=languages

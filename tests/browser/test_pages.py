@@ -176,11 +176,11 @@ def test_keyboard_reaches_everything(cast: Cast, page_for: Open) -> None:
     assert page.evaluate("document.activeElement.closest('main') !== null")
     assert page.evaluate("document.activeElement.innerText.trim()") == "New writing campaign"
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent.trim()") == "New campaign"
+    assert page.evaluate("document.activeElement.textContent.trim()") == "Upload"
     outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
     assert outline not in {"none", ""}
     page.keyboard.press("Enter")
-    page.wait_for_url("**/campaigns/new/")
+    page.wait_for_url("**/uploads/")
     page.keyboard.press("Shift+?")
     assert page.locator("dialog#keys").evaluate("element => element.open")
     page.keyboard.press("Escape")

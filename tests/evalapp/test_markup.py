@@ -83,7 +83,7 @@ def test_every_latex_file_uses_the_one_function():
             writers.add(place)
         if '"write_latex")(' in text:
             callers.add(place)
-    assert writers == {"scoring/boards/render/latex.py"}
+    assert writers == {"scoring/boards/render/latex.py", "scoring/ml/score_files/rendering.py"}
     assert callers == {"scoring/boards/render/latex.py"}
     tree = ast.parse((ROOT / "scoring/boards/render/latex.py").read_text(encoding="utf-8"))
     calling = [
@@ -93,6 +93,7 @@ def test_every_latex_file_uses_the_one_function():
     ]
     assert calling
     assert all("return join_latex(" in body for body in calling)
+    assert "return join_latex(" in (ROOT / "scoring/ml/score_files/rendering.py").read_text(encoding="utf-8")
 
 
 def test_every_csv_writer_uses_the_guard():

@@ -186,7 +186,7 @@ def test_index_of_another_unicode_version_reports_it_until_rebuilt(where, monkey
         patch.setattr("retrieval.index.elastic_writer.unicodedata", SimpleNamespace(unidata_version="1.1"))
         load(place, FEW)
     for _ in range(2):
-        with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*`manage\.py reindex`"):
+        with pytest.warns(UserWarning, match=r"cut into words by Unicode 1\.1, queries are by .*`evalapp reindex`"):
             open_index(place).close()
         append(place, [Row(50, "brand new", "yes")], version="second")  # the others are unchanged
     assert state(place).unicode == "1.1"
@@ -249,7 +249,7 @@ def test_unmapped_field_is_refused(where, monkeypatch):
 
 def test_index_that_is_missing_incomplete_or_of_another_format(where, elasticsearch_url):
     place = where("absent")
-    with pytest.raises(IndexUnavailable, match=r"absent-.*manage\.py reindex"):
+    with pytest.raises(IndexUnavailable, match=r"absent-.*evalapp reindex"):
         open_index(place)
     client, name = connect(elasticsearch_url, Access()), place.rpartition("/")[2]
     client.indices.create(index=f"{name}.1", mappings=elastic_layout.mapping({"format": 0}))

@@ -20,10 +20,12 @@ from evalapp.plot_style import INK
 from evalapp.side_figures import FAILED, collect_failures
 from scoring.boards.aspects.query import AspectsQuery
 from scoring.boards.recompute import _Comparison, main, recompute_folder
+from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Leaderboard
 from scoring.selectors.leaderboards import RETRY_SECONDS, find_leaderboard
 from scoring.selectors.reports import CURVES
 from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
+from scoring.services.snapshots import take_snapshot
 from tests.pages import list_failed_figures
 from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail, full_name
 
@@ -122,6 +124,7 @@ PLOTS = [
     ("systems-svg", []), ("evaluation-svg", []), ("scatter-svg", ["token-f1"]), ("evaluation-board-svg", ["matrix"]),
     ("distribution-svg", ["token-f1"]), ("reliability-curves-svg", [1, "system"]), ("steps-svg", ["people"]),
     ("agreement-svg", []), ("enhanced-svg", []), ("agreement-growth-svg", []),
+    ("snapshot-svg", ["kept"]),
 ]  # fmt: skip
 
 
@@ -136,6 +139,7 @@ def test_failed_plot_answers_with_an_image(
     arguments = [run.pk, "system"] if name == "reliability-curves-svg" else arguments
     Output.objects.filter(project=whole.project).update(step=100)
     client.force_login(whole.researcher)
+    take_snapshot(project=whole.project, query=SystemsQuery(), slug="kept")
     url = reverse(f"scoring:{name}", args=["alpha", *arguments])
     with monkeypatch.context() as broken:
         for drawn in ("forest", "groups", "scatter", "distribution", "lines", "heat"):

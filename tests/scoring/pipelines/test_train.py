@@ -440,7 +440,7 @@ def test_same_request_joins_and_names_are_numbered(toy):
 
 
 def test_learned_evaluator_cannot_be_applied_by_its_catalogue_name(toy):
-    with pytest.raises(BadInput, match=r"manage\.py train toy --project alpha"):
+    with pytest.raises(BadInput, match=r"evalapp train toy --project alpha"):
         apply_evaluator(project=toy.project, evaluator="toy", send=False)
     train(toy.project, folds=1)
     with pytest.raises(BadInput, match=": toy-1"):

@@ -18,6 +18,7 @@ RIDGE = Entry(
     options=(*SCORING, text("aspect", None, "The aspect that is the score; none is the mean over all it learned.")),
     profiles=(RECOMMENDED,),
     citation="Hoerl and Kennard 1970, Ridge Regression: Biased Estimation for Nonorthogonal Problems",
+    papers=("hoerl-kennard-1970-ridge",),
     implementation="scoring.ml.evaluators.ridge.evaluator:Ridge",
     train_options=(
         ENCODER,
