@@ -95,30 +95,29 @@ def fit_comparisons(differences: Floats, wins: Floats, groups: Sequence[str], gr
     rows = basis.left * np.sqrt(basis.squares)
     unit = float((differences**2).sum(axis=1).mean()) or 1.0
     parts = _assign_folds(groups)
-    errors = {}
-    for penalty in grid if len(grid) > 1 else ():
-        losses = [
-            _log_losses(rows[parts == part] @ _descend(rows[parts != part], wins[parts != part], penalty * unit),
-                        wins[parts == part])
-            for part in np.unique(parts)
-        ]  # fmt: skip
-        errors[penalty] = float(np.concatenate(losses).mean())
+    errors = dict.fromkeys(grid if len(grid) > 1 else (), 0.0)
+    for part in np.unique(parts):
+        held = parts == part
+        weights = np.zeros(rows.shape[1])
+        # From the largest penalty on, each solution is near the previous one.
+        for penalty in sorted(errors, reverse=True):
+            weights = _descend(rows[~held], wins[~held], penalty * unit, weights, tolerance=1e-8)
+            errors[penalty] += float(_log_losses(rows[held] @ weights, wins[held]).sum()) / len(wins)
     best = min(errors, key=lambda penalty: (errors[penalty], -penalty)) if errors else grid[0]
-    found = _descend(rows, wins, best * unit)
+    found = _descend(rows, wins, best * unit, np.zeros(rows.shape[1]), tolerance=1e-14)
     return Solution(basis.to_weights(found / np.sqrt(basis.squares)), 0.0, best, errors)
 
 
-def _descend(rows: Floats, wins: Floats, penalty: float) -> Floats:
-    """The minimum of a convex loss, in coordinates."""
+def _descend(rows: Floats, wins: Floats, penalty: float, start: Floats, tolerance: float) -> Floats:
+    """The minimum of a convex loss, in coordinates; `tolerance`: of its relative decrease."""
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         z = rows @ weights
         slope = rows.T @ (_sigmoid(z) - wins) + penalty / 4 * weights
         return float(_log_losses(z, wins).sum() + penalty / 8 * weights @ weights), slope
 
-    start = np.zeros(rows.shape[1])
     return np.asarray(
-        minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7, "ftol": 1e-14}).x
+        minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500, "gtol": 1e-7, "ftol": tolerance}).x
     )
 
 
