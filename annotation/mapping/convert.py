@@ -13,6 +13,7 @@ from annotation.parsers.faults import StopReading
 from evalapp.translation import gettext as _
 
 from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
+from .patterns import split_cell
 from .plan import Fault, make_plan
 from .presets import flatten_table
 from .seen import Seen
@@ -128,16 +129,31 @@ class _Converter:
                 continue
             self.index += 1
             try:
-                yield from self._convert(number, one)
+                yield from self._convert(number, self._split(number, one) if self.mapping.split else one)
             except _Skip as skip:
                 yield skip.fault
 
     def _is_wanted(self, row: Row) -> bool:
         for column, wanted in self.mapping.only.items():
             value = get_value(row, column)
-            if (orjson.dumps(value).decode() if isinstance(value, dict | list) else read_key(value)) not in wanted:
+            if not wanted:
+                if is_empty(value) or (type(value) is str and not value.strip()):
+                    return False
+            elif (orjson.dumps(value).decode() if isinstance(value, dict | list) else read_key(value)) not in wanted:
                 return False
         return True
+
+    def _split(self, number: int, row: Row) -> Row:
+        """The row with the parts of its cells as columns of their own."""
+        parts: Row = {}
+        for column, pattern in self.mapping.split.items():
+            text = self._read_plain(number, row, column, read_key)
+            found = split_cell(pattern, text)
+            if not found:
+                message = _("“%(text)s” is not of the form “%(pattern)s”.", text=text[:80], pattern=pattern)
+                raise _Skip(Fault(number, column, message, _("Correct the cell, or “split” in the mapping.")))
+            parts.update({f"{column}.{name}": part for name, part in found.items()})
+        return {**row, **parts}
 
     def _convert(self, number: int, row: Row) -> Iterator[ConvertedRow | Fault]:
         texts = [

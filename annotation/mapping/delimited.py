@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from charset_normalizer import from_bytes
 
@@ -22,7 +22,7 @@ from annotation.parsers.writer import GUARD
 from evalapp.translation import gettext as _
 
 from .mapping import Reading
-from .sources import Report, Row, Source, name_columns
+from .sources import HEAD, Report, Row, Source, join_headers, name_columns
 
 SEPARATORS = (",", ";", "\t", "|")
 #: Bytes that are read to find encoding and separator.
@@ -171,9 +171,14 @@ class DelimitedSource(Source):
         return _Opened(self)
 
     def _read_header(self, lines: Iterator[tuple[int, list[str]]]) -> list[str]:
-        for _number, cells in islice(lines, self.reading.skip_above, None):
-            return name_columns(self._unguard(cells))
+        first = self.reading.skip_above
+        if rows := [self._unguard(cells) for _number, cells in islice(lines, first, first + self.reading.header_rows)]:
+            return name_columns(join_headers(rows))
         raise StopReading(_("The file has only blank lines. Leave it out, or write its rows."))
+
+    def read_head(self) -> list[list[Any]]:
+        with self._open() as (_raw, lines):
+            return [list(self._unguard(cells)) for _number, cells in islice(lines, HEAD)]
 
     def _unguard(self, cells: list[str]) -> list[str]:
         return [cell.removeprefix(GUARD) for cell in cells] if self._is_guarded else cells

@@ -101,9 +101,11 @@ class Reading:
     encoding: str = ""
     separator: str = ""
     sheet: str = ""
-    #: Rows above the one with the names of the columns, and rows below it that have no data.
+    #: Rows above those with the names of the columns, and rows below them that have no data.
     skip_above: int = 0
     skip_below: int = 0
+    #: Rows whose cells together are the names, as with a system above its aspects.
+    header_rows: int = 1
 
 
 @dataclass(frozen=True)
@@ -123,7 +125,9 @@ class Mapping:
     ids: Ids = Ids()
     #: Columns with a list; each of its parts is a row of its own.
     explode: tuple[str, ...] = ()
-    #: Only rows with such a value in the column.
+    #: Columns whose cells have several parts, such as `{item}_{system}`; each part is a column such as `key.item`.
+    split: dict[str, str] = field(default_factory=dict)
+    #: Only rows with such a value in the column; without values, with any.
     only: dict[str, tuple[str, ...]] = field(default_factory=dict)
     #: Columns that are kept as `meta`, by table.
     meta: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -142,9 +146,11 @@ class Mapping:
         for name in ("outputs", "ratings"):
             if cells := getattr(self, name):
                 document[name] = [_as_members(one) for one in cells]
-        for name in ("constants", "values", "turns", "ids", "explode", "only", "meta", "reading"):
+        for name in ("constants", "values", "turns", "ids", "explode", "split", "only", "meta", "reading"):
             if value := _as_plain(getattr(self, name)):
                 document[name] = value
+        if self.only:
+            document["only"] = {name: list(values) or True for name, values in self.only.items()}
         if self.make_items is not None:
             document["make_items"] = self.make_items
         if self.empty:
@@ -188,6 +194,9 @@ def _as_plain(value: Any) -> Any:
 
 
 # ---- reading ----------------------------------------------------------------------------------------------
+
+
+_NO_TEXT_BETWEEN = gettext_noop("Two parts of a pattern need a text between them.")
 
 
 class _Reader:
@@ -239,12 +248,10 @@ class _Reader:
             for key, names in self.read_object(value, member, known).items()
         }
 
-    def read_whole(self, value: Any, member: str) -> int:
-        if value is None:
-            return 0
-        if type(value) is not int or not 0 <= value <= 1000:
-            self.fail(member, _("Write a whole number from 0 to 1000."))
-            return 0
+    def read_whole(self, value: Any, member: str, low: int = 0, high: int = 1000) -> int:
+        if type(value) is not int or not low <= value <= high:
+            self.fail(member, _("Write a whole number from %(low)s to %(high)s.", low=low, high=high))
+            return low
         return value
 
     def read_members(self, value: Any, member: str, kind: type, read: dict[str, Callable[..., Any]]) -> Any:
@@ -284,7 +291,26 @@ class _Reader:
         elif len(places) != len(set(places)):
             self.fail(member, _("Each of %(names)s can occur only once.", names=names))
         elif "}{" in cells.pattern:
-            self.fail(member, _("Two parts of a pattern need a text between them."))
+            self.fail(member, _(_NO_TEXT_BETWEEN))
+
+    def read_split(self, value: Any) -> dict[str, str]:
+        found = {}
+        for column, given in self.read_object(value, "split").items():
+            pattern, member = self.read_text(given, f"split.{column}"), f"split.{column}"
+            parts = _PLACE.findall(pattern)
+            if not all(parts) or len(set(parts)) != len(parts) or pattern.count("{") != len(parts):
+                self.fail(member, _("Write a pattern whose parts have different names, such as {item}_{system}."))
+            elif len(parts) < 2 or "}{" in pattern:
+                self.fail(member, _(_NO_TEXT_BETWEEN))
+            found[column] = pattern
+        return found
+
+    def read_only(self, value: Any) -> dict[str, tuple[str, ...]]:
+        """The values that rows need by column; none for any value, which is written as true."""
+        given = self.read_object(value, "only")
+        return {
+            column: () if names is True else self.read_names(names, f"only.{column}") for column, names in given.items()
+        }
 
     def read_values(self, value: Any) -> dict[str, dict[str, Any]]:
         known = ("value", "verdict", "simulated", "system", "aspect", "rater", "system_a", "system_b")
@@ -335,7 +361,11 @@ def read_mapping(mapping: Any) -> Mapping:
         reader.fail("make_items", _("Write true or false."))
         make_items = None
     constants = reader.read_object(document.get("constants"), "constants", CONSTANTS & set(FIELDS[shape]) | {"system"})
-    whole = {"skip_above": reader.read_whole, "skip_below": reader.read_whole}
+    whole = {
+        "skip_above": reader.read_whole,
+        "skip_below": reader.read_whole,
+        "header_rows": lambda value, member: reader.read_whole(value, member, 1, 5),
+    }
     source = {"source": lambda value, member: reader.read_text(value, member, ID_SOURCES, "column")}
     made = Mapping(
         shape=shape,
@@ -347,7 +377,8 @@ def read_mapping(mapping: Any) -> Mapping:
         turns=reader.read_turns(document.get("turns"), shape),
         ids=reader.read_members(document.get("ids"), "ids", Ids, source),
         explode=reader.read_names(document.get("explode"), "explode"),
-        only=reader.read_lists(document.get("only"), "only"),
+        split=reader.read_split(document.get("split")),
+        only=reader.read_only(document.get("only")),
         meta=reader.read_lists(document.get("meta"), "meta", META_TABLES),
         reading=reader.read_members(document.get("reading"), "reading", Reading, whole),
         make_items=make_items,

@@ -56,6 +56,12 @@ def match_pattern(pattern: str, columns: Iterable[str]) -> dict[str, dict[str, s
     return matched
 
 
+def split_cell(pattern: str, text: str) -> dict[str, str]:
+    """The parts of a cell; empty if it has other ones. Of several ways to read it, the one whose first parts are
+    longest: `{item}_{system}` reads `talk_7_gpt` as the item `talk_7`."""
+    return max(list_readings(pattern, text.strip()), key=lambda one: [len(part) for part in one.values()], default={})
+
+
 def _weigh(reading: dict[str, str], counts: Counter[tuple[str, str]]) -> int:
     product = 1
     for part in reading.items():

@@ -41,6 +41,7 @@ class Plan:
 def make_plan(table: Table, mapping: Mapping) -> Plan:
     plan = Plan()
     taken = {name for names in mapping.columns.values() for name in names} | mapping.only.keys()
+    taken |= mapping.split.keys()
     taken |= {name for names in mapping.meta.values() for name in names}
     named = {one.column for one in (*mapping.outputs, *mapping.ratings) if one.column}
     if not mapping.explode:

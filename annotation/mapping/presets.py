@@ -85,7 +85,10 @@ def make_draft(document: dict[str, Any]) -> Mapping:
         return (value,) if isinstance(value, str) else tuple(value)
 
     members: dict[str, Any] = {"shape": "long", **document}
-    for name in ("columns", "only", "meta"):
+    members["only"] = {
+        key: () if value is True else list_names(value) for key, value in document.get("only", {}).items()
+    }
+    for name in ("columns", "meta"):
         members[name] = {key: list_names(value) for key, value in document.get(name, {}).items()}
     for name in ("outputs", "ratings"):
         members[name] = tuple(Cells(**cells) for cells in document.get(name, ()))

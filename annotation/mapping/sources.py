@@ -11,6 +11,8 @@ from annotation.parsers.faults import Limits
 from .mapping import Reading
 
 Row = dict[str, Any]
+#: So many first rows are searched for the names of the columns.
+HEAD = 20
 #: (row or None for the whole file, column or "", message)
 Report = Callable[[int | None, str, str], None]
 
@@ -34,6 +36,10 @@ class Source:
         """(number of the row in the file, its values)."""
         raise NotImplementedError
 
+    def read_head(self) -> list[list[Any]]:
+        """The cells of the first rows, with those that have the names; empty for files without such rows."""
+        return []
+
 
 def name_columns(cells: list[str]) -> list[str]:
     """Unique names of columns: empty ones are numbered, repeated ones as well."""
@@ -46,6 +52,17 @@ def name_columns(cells: list[str]) -> list[str]:
             name = f"{plain} ({times})"
         names.append(name)
     return names
+
+
+def join_headers(rows: list[list[str]]) -> list[str]:
+    """The names of columns in several rows: above a cell is the last one that has a text, as for merged cells."""
+    width = max((len(cells) for cells in rows), default=0)
+    padded = [[" ".join(cell.split()) for cell in cells] + [""] * (width - len(cells)) for cells in rows]
+    for k, cells in enumerate(padded[:-1]):
+        for at in range(1, width):
+            if not cells[at] and any(below[at] for below in padded[k + 1 :]):
+                cells[at] = cells[at - 1]
+    return [" ".join(part for part in parts if part) for parts in zip(*padded, strict=True)]
 
 
 def flatten_row(row: Row, before: str = "") -> Row:

@@ -12,6 +12,7 @@ from evalapp.translation import gettext as _
 
 from .aligned import AlignedSource, is_archive_of_texts
 from .delimited import DelimitedSource
+from .headers import find_header
 from .json_table import JsonSource
 from .mapping import Reading
 from .sources import Report, Row, Source, ignore
@@ -79,19 +80,27 @@ class Table:
 
 def open_table(path: str | Path, name: str = "", reading: Reading | None = None, limits: Limits | None = None) -> Table:
     """The table in a file. `name`: the file's name if the path has another one; its ending states the format.
-    `reading`: how to read the file where it does not say so. Raises `StopReading` with what to do about a file that
-    cannot be read."""
+    `reading`: how to read the file where it does not say so; without it, titles above the names of the columns and
+    names in two rows are found, and noted. Raises `StopReading` with what to do about a file that cannot be read."""
     path = Path(path)
     name = name or path.name
-    reading = reading or Reading()
     if path.is_dir():
-        return _as_table(AlignedSource(path, name, reading, limits or Limits()))
+        return _as_table(AlignedSource(path, name, reading or Reading(), limits or Limits()))
     limits = (limits or Limits()).for_file(path.stat().st_size)
     with path.open("rb") as raw:
         head = raw.read(1 << 12)
     if not head:
         raise StopReading(_("The file is empty. Leave it out, or write its rows."))
-    return _as_table(_find_reader(path, name, head)(path, name, reading, limits))
+    read = _find_reader(path, name, head)
+    source = read(path, name, reading or Reading(), limits)
+    if reading is None and (found := find_header(source.read_head())) != (0, 1):
+        above, count = found
+        source = read(path, name, Reading(skip_above=above, header_rows=count), limits)
+        if above:
+            source.notes.append(_("The names of the columns are below %(n)s rows of title.", n=above))
+        if count > 1:
+            source.notes.append(_("The names of the columns are in %(n)s rows.", n=count))
+    return _as_table(source)
 
 
 def open_files(files: Sequence[tuple[str, Path]], limits: Limits | None = None) -> Table:

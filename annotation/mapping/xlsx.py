@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from annotation.parsers.limited_process import read_process
 from evalapp.translation import gettext as _
 
 from .mapping import Reading
-from .sources import Report, Row, Source, name_columns
+from .sources import HEAD, Report, Row, Source, join_headers, name_columns
 
 _MODULE = "annotation.mapping.xlsx_process"
 _OLE = b"\xd0\xcf\x11\xe0"
@@ -83,16 +84,18 @@ class XlsxSource(Source):
             yield read_process(stack, _MODULE, arguments, raw, lambda _rows: damaged)
 
     def _read_header(self, rows: Iterator[Any]) -> list[str]:
-        above = self.reading.skip_above
-        for _number, cells, *_fault in rows:
-            if above:
-                above -= 1
-                continue
-            texts = ["" if cell is None else str(cell) for cell in cells]
-            while texts and not texts[-1].strip():
-                texts.pop()
-            return name_columns(texts)
-        raise StopReading(_("The sheet is empty."))
+        first = self.reading.skip_above
+        found = list(islice(rows, first, first + self.reading.header_rows))
+        if not found:
+            raise StopReading(_("The sheet is empty."))
+        names = join_headers([_read_names(cells) for _number, cells, *_fault in found])
+        while names and not names[-1].strip():
+            names.pop()
+        return name_columns(names)
+
+    def read_head(self) -> list[list[Any]]:
+        with self._read_cells() as rows:
+            return [cells for _number, cells, *_fault in islice(rows, 1, HEAD + 1) if isinstance(cells, list)]
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:
         columns = self.columns
@@ -115,3 +118,7 @@ class XlsxSource(Source):
                 yield number, dict(zip(columns, cells + [None] * (width - len(cells)), strict=False))
         if not count:
             raise StopReading(_("The sheet has a header but no rows."))
+
+
+def _read_names(cells: Any) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in cells] if isinstance(cells, list) else []

@@ -49,7 +49,7 @@ def receive_table(*, project: Project, user: User, files: Iterable[Incoming]) ->
 
 def open_upload(upload: Upload, document: dict[str, Any] | None = None) -> Table:
     """The table of an upload, read as the mapping says. Raises `BadInput` if it cannot be read."""
-    reading = Reading(**(document or {}).get("reading", {}))
+    reading = Reading(**document.get("reading", {})) if document is not None else None
     try:
         folder, file = get_upload_folder(upload), upload.files[0]
         table = open_table(folder / file["stored"], file["name"], reading)

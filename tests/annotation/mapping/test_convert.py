@@ -75,6 +75,26 @@ def test_lists_become_rows_and_raters(tmp_path):
     ]  # fmt: skip
 
 
+def test_a_cell_with_several_parts_is_split(tmp_path):
+    rows = [{"key": key, "t": "x"} for key in ("talk_7_gpt", "8_llama", "none")]
+    mapping = {"shape": "long", "columns": {"item": "key.item", "system": "key.system", "text": "t"},
+               "split": {"key": "{item}_{system}"}, "make_items": True}  # fmt: skip
+    made = convert(tmp_path, rows, mapping)
+    assert [(row["item"], row["system"]) for row in made["outputs"]] == [("talk_7", "gpt"), ("8", "llama")]
+    assert made["faults"] == [(3, "key")]
+    assert convert(tmp_path, rows, {**mapping, "split": {"kye": "{item}_{system}"}})["faults"] == [(None, "kye")]
+
+
+def test_only_some_rows_are_taken(tmp_path):
+    rows = [{"id": k, "m": "gpt", "t": "x", "done": done} for k, done in enumerate(["2026", None, "", " ", "never"])]
+    made = convert(tmp_path, rows, {**LONG, "only": {"done": True}})
+    assert [row["item"] for row in made["outputs"]] == ["0", "4"]
+    made = convert(tmp_path, rows, {**LONG, "only": {"done": ["2026"], "id": ["0", "4"]}})
+    assert [row["item"] for row in made["outputs"]] == ["0"]
+    assert convert(tmp_path, rows, {**LONG, "only": {"done": ["x"]}})["faults"] == [(None, "")]
+    assert convert(tmp_path, rows, {**LONG, "only": {"dome": True}})["faults"] == [(None, "dome")]
+
+
 def test_one_output_has_one_text(tmp_path):
     rows = [{"id": 1, "m": "gpt", "t": text} for text in ("same", "same", "other")]
     made = convert(tmp_path, rows, LONG)
@@ -121,6 +141,10 @@ def test_a_mapping_that_does_not_fit_gives_only_its_faults(tmp_path):
         ({"shape": "wide", "outputs": [{"pattern": "{system}{aspect}"}], **ROWS}, {"outputs[0].pattern"}),
         ({"shape": "wide", "outputs": [{"pattern": "a", "column": "b"}], **ROWS}, {"outputs[0]"}),
         ({**LONG, "ids": {"source": "guess"}}, {"ids.source"}),
+        ({**LONG, "split": {"a": "{item}{system}", "b": "{item}", "c": "{x}_{x}", "d": 3}},
+         {"split.a", "split.b", "split.c", "split.d"}),
+        ({**LONG, "only": {"a": False, "b": 3}}, {"only.a", "only.b"}),
+        ({**LONG, "reading": {"header_rows": 0}}, {"reading.header_rows"}),
         ({**LONG, "turns": {"text": {"rule": "marks"}}}, {"turns.text.marks"}),
         ({**LONG, "values": {"verdict": {"scale": [1, 1]}}}, {"values.verdict.scale"}),
         ({"shape": "pairs", "columns": {"item": "id"}},
@@ -139,7 +163,7 @@ def test_a_mapping_is_equal_after_writing_and_reading():
         "outputs": [{"pattern": "{system}_out"}], "ratings": [{"column": "q", "system": "s", "aspect": "q"}],
         "constants": {"rater": "r"}, "values": {"value": {"good": 1, "n/a": None}},
         "turns": {"context": {"rule": "chat", "roles": ["user"]}}, "ids": {"prefix": "p"}, "explode": ["list"],
-        "only": {"status": ["done"]}, "meta": {"items": ["topic"]}, "reading": {"separator": ";", "skip_below": 2},
+        "split": {"key": "{item}_{rater}"}, "only": {"status": ["done"], "date": True}, "meta": {"items": ["topic"]}, "reading": {"separator": ";", "skip_below": 2},
         "make_items": True, "empty": "text",
     }  # fmt: skip
     assert read_mapping(mapping).as_json() == mapping
