@@ -163,7 +163,8 @@ def test_a_mapping_is_equal_after_writing_and_reading():
         "outputs": [{"pattern": "{system}_out"}], "ratings": [{"column": "q", "system": "s", "aspect": "q"}],
         "constants": {"rater": "r"}, "values": {"value": {"good": 1, "n/a": None}},
         "turns": {"context": {"rule": "chat", "roles": ["user"]}}, "ids": {"prefix": "p"}, "explode": ["list"],
-        "split": {"key": "{item}_{rater}"}, "only": {"status": ["done"], "date": True}, "meta": {"items": ["topic"]}, "reading": {"separator": ";", "skip_below": 2},
+        "split": {"key": "{item}_{rater}"}, "only": {"status": ["done"], "date": True},
+        "meta": {"items": ["topic"]}, "reading": {"separator": ";", "skip_below": 2},
         "make_items": True, "empty": "text",
     }  # fmt: skip
     assert read_mapping(mapping).as_json() == mapping
