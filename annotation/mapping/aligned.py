@@ -19,6 +19,8 @@ from .sources import Report, Row, Source, ignore
 
 MOST_FILES = 1000
 SCORES = ".seg.score"
+#: Files without a line per item, next to the others in folders of mt-metrics-eval and of exports.
+_OTHERS = (".sys.score", ".domain.score", ".md", ".json")
 #: Scores are held in memory.
 _MOST_SCORES = 200_000_000
 _NO_SCORE = frozenset(["", "none", "nan", "null"])
@@ -72,7 +74,7 @@ class AlignedSource(Source):
         super().__init__(path, name, reading, limits)
         self.paths = [(label, Path(one)) for label, one in files]
         with ExitStack() as stack:
-            found = self._list(stack)
+            found = [one for one in self._list(stack) if not one.name.endswith(_OTHERS)]
             if not found:
                 raise StopReading(_("There are no text files in it."))
             if len(found) > MOST_FILES:

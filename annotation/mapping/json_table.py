@@ -83,7 +83,8 @@ class JsonSource(Source):
                 pass
             line, _cut, rest = text.text[text.at :].partition("\n")
             match = _ARRAY.search(text.text, text.at)
-            if _is_object(line) and (rest.strip() or match is None):
+            is_named = self.name.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+            if _is_object(line) and (rest.strip() or match is None or is_named):
                 return None
             if match is None:
                 raise StopReading(

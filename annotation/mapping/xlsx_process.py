@@ -13,6 +13,7 @@ from typing import IO, Any
 
 import openpyxl
 from openpyxl.utils import get_column_letter
+from openpyxl.utils.escape import unescape
 
 from annotation.parsers.faults import Limits, StopReading
 from annotation.parsers.limited_process import print_lines
@@ -92,7 +93,19 @@ def _convert(value: Any) -> Any:
         return str(value)
     if type(value) is int and not -(2**63) <= value < 2**63:
         return str(value)
+    if type(value) is str and "_x" in value:
+        return _unescape(value)
     return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _unescape(text: str) -> str:
+    """The text with `_x000D_` as the character; unchanged if the result is not a text that can be stored."""
+    plain = unescape(text)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        return text
+    return text if "\0" in plain else plain
 
 
 def main() -> int:

@@ -28,12 +28,20 @@ _FORMATS = {
     "parquet": _("Parquet: typed columns for pandas, Polars, DuckDB and datasets; can be imported"),
 }
 _LAYOUTS = {
-    "xlsx": _("Excel workbook: a row per item with columns for each system, and a sheet for each table"),
-    "wide-csv": _("Wide CSV: a row per item with columns for each system and its mean ratings"),
-    "preferences": _("Preference pairs: prompt, chosen and rejected, for DPO and reward models"),
-    "label-studio": _("Label Studio: tasks with annotations and labelling configurations"),
-    "argilla": _("Argilla: records with suggestions and the settings of their datasets"),
-    "mt-metrics-eval": _("mt-metrics-eval: folders of system outputs, human scores and metric scores"),
+    "xlsx": _(
+        "Excel workbook: a row per item with columns for each system, and a sheet for each table; long texts are cut"
+    ),
+    "wide-csv": _(
+        "Wide CSV: a row per item with columns for each system and its mean ratings; without raters and comparisons"
+    ),
+    "preferences": _(
+        "Preference pairs: prompt, chosen and rejected, for DPO and reward models; without ties and raters"
+    ),
+    "label-studio": _("Label Studio: tasks with annotations and labelling configurations; without dialogues"),
+    "argilla": _("Argilla: records with suggestions and the settings of their datasets; without dialogues"),
+    "mt-metrics-eval": _(
+        "mt-metrics-eval: folders of system outputs, human scores and metric scores; without raters and comparisons"
+    ),
 }
 _LEVELS = {
     "per-rater": _("One row per judgement"),

@@ -9,8 +9,9 @@ from typing import Any
 
 from annotation.exporters.aggregated import select_first_judgements
 from annotation.parsers import canonical, encode_document
+from annotation.parsers.writer import encode_plain
 
-from .base import ItemRows, Layout, Plan, Row, make_messages, name_side
+from .base import ItemRows, Layout, Plan, Row, list_loads, make_messages, map_outputs, name_side
 from .label_studio import CHOICES, JsonArray
 
 #: Ratings in Argilla are whole numbers in this range.
@@ -21,6 +22,7 @@ class Argilla(Layout):
     """`rating.records.json` with `rating.settings.json`, and the same for comparisons: a dataset of Argilla each."""
 
     title = "Argilla: records with suggestions, and the settings of a dataset for each kind of record"
+    lost = "items without outputs, properties (`meta`), dialogues, and repeated judgements of a rater"
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         super().__init__(folder, plan)
@@ -65,37 +67,38 @@ class Argilla(Layout):
     def take_item(self, rows: ItemRows) -> None:
         item = rows.item
         about: Row = {"context": make_messages({**item, "source": None})} if item["context"] else {}
-        about |= {"source": item["source"]} if item["source"] else {}
+        about["source"] = item["source"] or ""
+        named = {"item": item["id"], "group": item["group"] or "", "references": item["references"]}
         if self.rating is not None:
             judged: dict[Any, list[Row]] = {}
             for row in rows.ratings:
                 judged.setdefault((row["system"], row.get("step")), []).append(row)
             for side, text in rows.texts().items():
-                metadata = {"item": item["id"], "system": name_side(side)}
+                metadata = {**named, "system": name_side(side)}
                 self.rating.add(
-                    {
-                        "id": f"{item['id']}/{name_side(side)}",
-                        "fields": {**about, "text": text},
-                        "metadata": metadata,
-                        "suggestions": self._suggest(judged.get(side, ())),
-                        "responses": {},
-                        "vectors": {},
-                    }
-                )
+                    self._make_record(f"{item['id']}/{name_side(side)}", {**about, "text": text}, metadata,
+                                      judged.get(side, ()))
+                )  # fmt: skip
         if self.comparison is not None:
             texts = rows.name_texts()
             for (a, b), verdicts in rows.pair_up().items():
                 given = [{"rater": rater, "aspect": aspect, "value": value} for rater, aspect, value in verdicts]
-                self.comparison.add(
-                    {
-                        "id": f"{item['id']}/{a}/{b}",
-                        "fields": {**about, "text_a": texts[a], "text_b": texts[b]},
-                        "metadata": {"item": item["id"], "system_a": a, "system_b": b},
-                        "suggestions": self._suggest(given),
-                        "responses": {},
-                        "vectors": {},
-                    }
-                )
+                fields = {**about, "text_a": texts[a], "text_b": texts[b]}
+                metadata = {**named, "system_a": a, "system_b": b}
+                self.comparison.add(self._make_record(f"{item['id']}/{a}/{b}", fields, metadata, given))
+
+    def _make_record(self, key: str, fields: Row, metadata: Row, rows: Iterable[Row]) -> Row:
+        """A record. Argilla refuses responses by others than its own users, so the judgements are a text in the
+        metadata."""
+        first: dict[str, list[Row]] = {}
+        for row in rows:
+            first.setdefault(row["aspect"], []).append(row)
+        judged = [row for same in first.values() for row in select_first_judgements(same)]
+        judgements = [{name: canonical(row[name]) for name in ("rater", "aspect", "value")} for row in judged]
+        return {
+            "id": key, "fields": fields, "metadata": {**metadata, "judgements": encode_plain(judgements)},
+            "suggestions": self._suggest(judged), "responses": {}, "vectors": {},
+        }  # fmt: skip
 
     def _suggest(self, rows: Iterable[Row]) -> Row:
         """The most frequent judgement of each aspect with its share of the raters, if there is one."""
@@ -104,7 +107,7 @@ class Argilla(Layout):
             by_aspect.setdefault(row["aspect"], []).append(row)
         suggestions = {}
         for aspect, given in by_aspect.items():
-            counts = Counter(canonical(row["value"]) for row in select_first_judgements(given))
+            counts = Counter(canonical(row["value"]) for row in given)
             (value, most), *others = counts.most_common(2)
             is_option = isinstance(value, str) or value in self.values.get(aspect, ())
             if is_option and not (others and others[0][1] == most):
@@ -122,8 +125,24 @@ class Argilla(Layout):
             'Load a dataset with `settings = rg.Settings.from_json("rating.settings.json")`, `dataset = '
             "rg.Dataset(name=NAME, settings=settings)`, `dataset.create()` and "
             '`dataset.records.from_json("rating.records.json")`.',
-            "A suggestion is the most frequent judgement, with its share of the raters as score.",
+            "A suggestion is the most frequent judgement, with its share of the raters as score. Every judgement is in "
+            "the metadata (`judgements`), because Argilla refuses responses by others than its own users.",
         ]
+        self._write_mappings()
+
+    def _write_mappings(self) -> None:
+        """The mappings with which the records are imported again."""
+        rows, has_turns = "metadata.judgements", self.plan.has_turns
+        judged = {"rater": f"{rows}.rater", "aspect": f"{rows}.aspect"}
+        if self.rating is not None:
+            columns = {"item": "metadata.item", "system": "metadata.system", **judged, "value": f"{rows}.value"}
+            self.add_mapping("outputs", map_outputs("metadata", "fields", has_turns, "text"))
+            self.add_mapping("ratings", {"shape": "long", "columns": columns, "explode": [rows]})
+        if self.comparison is not None:
+            document = map_outputs("metadata", "fields", has_turns, "text_a", "text_b")
+            document["columns"] |= {**judged, "verdict": f"{rows}.value"}
+            self.add_mapping("comparisons", {**document, "explode": [rows]})
+        self.notes += list_loads(self, "rating.records.json", "comparison.records.json")
 
     def abort(self) -> None:
         for array in filter(None, (self.rating, self.comparison)):

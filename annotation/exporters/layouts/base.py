@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from annotation.exporters.aggregated import aggregate
+from annotation.parsers import encode_document
 
 Row = dict[str, Any]
 #: A system, or one of its checkpoints.
@@ -75,14 +76,21 @@ class Layout:
     """Writes files for another program into `folder`. `notes` say what could not be written as it is stored."""
 
     title: ClassVar[str] = ""
+    #: What the layout does not hold of any project.
+    lost: ClassVar[str] = ""
     #: Whether the layout has scores of evaluators.
     has_scores: ClassVar[bool] = False
+    #: Whether the layout says which judgements no person made, and has ratings of whole dialogues.
+    has_simulated: ClassVar[bool] = False
+    has_dialogues: ClassVar[bool] = False
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         self.folder, self.plan = folder, plan
         #: Rows by file name, in the order of writing.
         self.files: dict[str, int] = {}
         self.notes: list[str] = []
+        #: Judgements by simulated raters, and ratings of whole dialogues.
+        self.simulated = self.of_dialogues = 0
 
     def take_row(self, table: str, row: Row) -> None:
         """Take any row, before `take_item` gets those of an item together."""
@@ -107,6 +115,10 @@ class Layout:
             file.write(text)
         self.files[name] = rows
 
+    def add_mapping(self, part: str, document: Row) -> None:
+        """Write the mapping with which a part of the folder is imported again."""
+        self.add_document(f"{part}.mapping.json", encode_document(document))
+
 
 def group_by_item(rows: Iterable[tuple[str, Row]], layout: Layout) -> Iterator[None]:
     """Pass rows in canonical order to `layout`; yield after each row."""
@@ -120,6 +132,8 @@ def group_by_item(rows: Iterable[tuple[str, Row]], layout: Layout) -> Iterator[N
 
     for table, row in rows:
         layout.take_row(table, row)
+        layout.simulated += bool(row.get("simulated"))
+        layout.of_dialogues += table == "ratings" and "item" not in row
         if table == "items":
             if is_filled:
                 flush()
@@ -174,3 +188,24 @@ def make_messages(item: Row) -> list[Row]:
 def make_prompt(item: Row) -> str:
     """Source and context as a text, one turn per line."""
     return "\n".join([*([] if item["source"] is None else [item["source"]]), *(item["context"] or [])])
+
+
+def map_outputs(about: str, inputs: str, has_turns: bool, *texts: str) -> Row:
+    """A mapping of the outputs in tasks or records of another program. `about`: the member with item, group, references
+    and systems, `inputs`: that with source, context and the texts, which are one or a pair."""
+    columns = {name: f"{about}.{name}" for name in ("item", "group", "references")}
+    columns |= {name: f"{inputs}.{name}" for name in (*["context"] * has_turns, "source", *texts)}
+    columns |= {(system := text.replace("text", "system")): f"{about}.{system}" for text in texts}
+    shape = "long" if len(texts) == 1 else "pairs"
+    turns = {"turns": {"context": {"rule": "chat"}}} if has_turns else {}
+    return {"shape": shape, "columns": columns, **turns}
+
+
+def list_loads(layout: Layout, ratings: str, comparisons: str) -> list[str]:
+    """How the mappings in a folder are used, and what comes back as something else."""
+    loads = [("outputs", ratings), ("ratings", ratings), ("comparisons", comparisons)]
+    return [
+        f"`load {name} --map {part}.mapping.json` imports the {part}."
+        for part, name in loads
+        if f"{part}.mapping.json" in layout.files
+    ] + ["Compared references, and checkpoints such as `model@1000`, come back as systems."]

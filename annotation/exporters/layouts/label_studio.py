@@ -9,7 +9,17 @@ from xml.sax.saxutils import quoteattr
 from annotation.exporters.aggregated import select_first_judgements
 from annotation.parsers import canonical, encode_row
 
-from .base import ItemRows, Layout, Plan, Row, make_messages, make_safe_names, name_side
+from .base import (
+    ItemRows,
+    Layout,
+    Plan,
+    Row,
+    list_loads,
+    make_messages,
+    make_safe_names,
+    map_outputs,
+    name_side,
+)
 
 #: The choices of a comparison; the first member of each is stored in the answers.
 CHOICES = {
@@ -24,6 +34,7 @@ class LabelStudio(Layout):
     """`rating.json` with `rating.xml`, and `comparison.json` with `comparison.xml`: a project of Label Studio each."""
 
     title = "Label Studio: tasks with annotations, and a labelling configuration for each kind of task"
+    lost = "items without outputs, properties (`meta`), dialogues, and repeated judgements of a rater"
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         super().__init__(folder, plan)
@@ -76,7 +87,10 @@ class LabelStudio(Layout):
 
     def take_item(self, rows: ItemRows) -> None:
         item = rows.item
-        about = {"item": item["id"], "context": make_messages({**item, "source": None}), "source": item["source"] or ""}
+        about = {
+            "item": item["id"], "group": item["group"], "context": make_messages({**item, "source": None}),
+            "source": item["source"] or "", "references": item["references"],
+        }  # fmt: skip
         if self.rating is not None:
             judged: dict[Any, list[Row]] = {}
             for row in rows.ratings:
@@ -92,8 +106,8 @@ class LabelStudio(Layout):
                 self.comparison.add({"data": data, "annotations": self._annotate(given, "text_a")})
 
     def _annotate(self, rows: Iterable[Row], of: str) -> list[Row]:
-        """An annotation for each rater. Label Studio knows its own users only, so the rater is in the region's
-        notes."""
+        """An annotation for each rater. Label Studio refuses annotations that are `completed_by` others than its own
+        users, so the rater is in the regions' notes."""
         by_rater: dict[str, list[Row]] = {}
         by_aspect: dict[str, list[Row]] = {}
         for row in rows:
@@ -119,10 +133,29 @@ class LabelStudio(Layout):
         self.notes += [
             "In Label Studio, create a project, paste the `.xml` file as labelling configuration, and import the "
             "`.json` file.",
-            "The rater of an annotation is in the notes of its regions (`meta.text`).",
+            "The rater of an annotation is in the notes of its regions (`meta.text`), because Label Studio refuses "
+            "annotations by others than its own users.",
         ]
+        self._write_mappings()
         if self.rating is None and self.comparison is None:
             self.notes.append("There are no tasks, because no aspect has a scale or comparisons.")
+
+    def _write_mappings(self) -> None:
+        """The mappings with which the tasks are imported again."""
+        explode, result = ["annotations", "annotations.result"], "annotations.result"
+        judged = {"item": "data.item", "rater": f"{result}.meta.text.0", "aspect": f"{result}.from_name"}
+        names = {name: aspect for aspect, name in self.controls.items() if name != aspect}
+        values = {"values": {"aspect": names}} if names else {}
+        if self.rating is not None:
+            columns = [{"column": f"{result}.value.rating"}, {"column": f"{result}.value.number"}]
+            self.add_mapping("outputs", map_outputs("data", "data", True, "text"))
+            self.add_mapping("ratings", {"shape": "long", "columns": {**judged, "system": "data.system"},
+                                         "ratings": columns, "explode": explode, **values})  # fmt: skip
+        if self.comparison is not None:
+            document = map_outputs("data", "data", True, "text_a", "text_b")
+            document["columns"] |= {**judged, "verdict": f"{result}.value.choices.0"}
+            self.add_mapping("comparisons", {**document, "explode": explode, **values})
+        self.notes += list_loads(self, "rating.json", "comparison.json")
 
     def abort(self) -> None:
         for array in filter(None, (self.rating, self.comparison)):

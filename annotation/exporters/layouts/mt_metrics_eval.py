@@ -49,6 +49,7 @@ class MtMetricsEval(Layout):
     """`sources`, `documents`, `references`, `system-outputs`, `human-scores` and `metric-scores`."""
 
     title = "Folders of mt-metrics-eval: system outputs, human scores and metric scores"
+    lost = "raters, comparisons, dialogues, properties (`meta`), and turns of contexts, which are part of the source"
     has_scores = True
 
     def __init__(self, folder: Path, plan: Plan) -> None:
@@ -58,6 +59,9 @@ class MtMetricsEval(Layout):
         safe = make_safe_names(map(name_side, plan.sides))
         self.systems: dict[Side, str] = {side: safe[name_side(side)] for side in plan.sides}
         self.renamed = {name: new for name, new in safe.items() if name != new}
+        #: Ids and groups, which the program does not read.
+        self.items = self._make(f"items/{self.pair}.ids.txt")
+        self.item_groups = self._make(f"items/{self.pair}.groups.txt")
         self.sources = self._make(f"sources/{self.pair}.txt")
         names = [f"ref{_letter(number)}" for number in range(plan.n_references)]
         self.references = {name: self._make(f"references/{self.pair}.{name}.txt") for name in names}
@@ -70,7 +74,8 @@ class MtMetricsEval(Layout):
         self.places: dict[str, int] = {}
         self.groups: list[str] = []
         self.domains: list[str] = []
-        self.joined = 0
+        #: Texts with line breaks, and lines for texts that do not exist.
+        self.joined = self.missing = 0
         self.scored: dict[Side, array[float]] = {}
         self.score_set: Row = {}
         self.score_sets: dict[str, Row] = {}
@@ -81,16 +86,22 @@ class MtMetricsEval(Layout):
         self.files[name] = self.plan.n_items
         return Lines(self.folder / name)
 
+    def _list_files(self) -> list[Lines]:
+        return [self.items, self.item_groups, self.sources, *self.references.values(), *self.outputs.values()]
+
     def take_item(self, rows: ItemRows) -> None:
         item, texts, means = rows.item, rows.texts(), rows.means()
         self.places[item["id"]] = len(self.places)
         self.groups.append(item["group"] or item["id"])
         domain = (item.get("meta") or {}).get("domain")
         self.domains.append(domain if isinstance(domain, str) and domain.strip() else "all")
-        lines: list[tuple[Lines, str | None]] = [(self.sources, make_prompt(item))]
+        lines: list[tuple[Lines, str | None]] = [
+            (self.items, item["id"]), (self.item_groups, item["group"] or ""), (self.sources, make_prompt(item)),
+        ]  # fmt: skip
         for number, file in enumerate(self.references.values()):
             lines.append((file, item["references"][number] if number < len(item["references"]) else None))
         lines += [(file, texts.get(side)) for side, file in self.outputs.items()]
+        self.missing += sum(text is None for _, text in lines)
         self.joined += sum([file.add(text) for file, text in lines])
         for (aspect, side), values in self.means.items():
             row = means.get((side, aspect))
@@ -115,7 +126,7 @@ class MtMetricsEval(Layout):
         for place, group in enumerate(self.groups):
             first.setdefault(group, place)
         self.order = array("q", sorted(range(len(self.groups)), key=lambda place: first[self.groups[place]]))
-        for file in (self.sources, *self.references.values(), *self.outputs.values()):
+        for file in self._list_files():
             file.sort(self.order)
         groups, domains = make_safe_names(first), make_safe_names(dict.fromkeys(self.domains))
         documents = [
@@ -169,15 +180,37 @@ class MtMetricsEval(Layout):
         self._end_set()
         if self.joined:
             self.notes.append(f"{self.joined:,} texts have line breaks, each of which is a blank.")
+        if self.missing:
+            self.notes.append(f"{self.missing:,} lines are `{MISSING}`; when imported, this is their text.")
         self.notes += [f"The system `{name}` is `{new}`." for name, new in self.renamed.items()]
         self.notes.append(
             f"Read it with `EvalSet(NAME, '{self.pair}', True, info, path=FOLDER)`, where NAME is the folder in FOLDER "
             "and `info` is a `MetaInfo` with the standard reference and scores. Scores of systems are means of those "
             "of segments."
         )
+        self._write_mapping()
+
+    def _write_mapping(self) -> None:
+        """The mapping with which the folder is imported again; the rater of mean ratings is `mean`."""
+        names = {name: f"references/{self.pair}.{name}.txt" for name in self.references}
+        columns: Row = {
+            "item": f"items/{self.pair}.ids.txt", "group": f"items/{self.pair}.groups.txt",
+            "source": f"sources/{self.pair}.txt", **({"references": list(names.values())} if names else {}),
+        }  # fmt: skip
+        outputs = [
+            {"column": f"system-outputs/{self.pair}/{name}.txt", "system": name_side(side)}
+            for side, name in self.systems.items()
+        ]
+        ratings = [
+            {"column": f"human-scores/{self.pair}.{name}.seg.score:{system}", "system": name_side(side),
+             "aspect": aspect, "rater": "mean"}
+            for aspect, name in self.aspects.items() for side, system in self.systems.items()
+        ]  # fmt: skip
+        self.add_mapping("folder", {"shape": "lines", "columns": columns, "outputs": outputs, "ratings": ratings})
+        self.notes.append("`load FOLDER --map FOLDER/folder.mapping.json` imports items, outputs and mean ratings.")
 
     def abort(self) -> None:
-        for file in (self.sources, *self.references.values(), *self.outputs.values()):
+        for file in self._list_files():
             file.file.close()
 
 

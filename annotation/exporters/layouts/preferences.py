@@ -6,7 +6,7 @@ from itertools import combinations
 from typing import Any
 
 from annotation.exporters.aggregated import select_first_judgements
-from annotation.parsers import canonical, encode_document, encode_row
+from annotation.parsers import canonical, encode_row
 
 from .base import ItemRows, Layout, Plan, Row, Side, make_messages, make_prompt, make_safe_names, name_side
 
@@ -21,6 +21,7 @@ class Preferences(Layout):
     contexts they are lists of chat messages, otherwise texts."""
 
     title = "Preference pairs: prompt, chosen and rejected"
+    lost = "outputs in no pair, references, groups, raters, ratings, ties, and properties (`meta`)"
 
     def __init__(self, folder: Any, plan: Plan) -> None:
         super().__init__(folder, plan)
@@ -96,8 +97,8 @@ class Preferences(Layout):
             parts = ", ".join(f"{counts[why]:,} {words}" for why, words in LEFT_OUT.items() if counts[why])
             self.notes.append(f"`{name}`: {counts['pairs']:,} {how}. Left out: {parts or 'none'}.")
         if self.names:
-            self.add_document("mapping.json", encode_document(self._make_mapping()))
-            self.notes.append("`load FILE --map mapping.json` imports pairs; the rater is `preferences`.")
+            self.add_mapping("preferences", self._make_mapping())
+            self.notes.append("`load FILE --map preferences.mapping.json` imports pairs; the rater is `preferences`.")
         else:
             self.notes.append("There are no judgements of outputs, hence no pairs.")
 

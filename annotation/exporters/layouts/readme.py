@@ -20,6 +20,13 @@ def write_readme(plan: Plan, layout: Layout) -> str:
     lines += [f"- {name}: {escape_markdown(value) or 'not recorded'}" for name, value in facts]
     lines += ["", "| file | rows |", "|---|---:|"]
     lines += [f"| `{name}` | {rows:,} |" for name, rows in layout.files.items()]
-    if layout.notes:
-        lines += ["", "## Notes", "", *(f"- {note}" for note in layout.notes)]
+    notes = [*layout.notes]
+    if layout.simulated and not layout.has_simulated:
+        notes.append(f"{layout.simulated:,} judgements are by simulated raters, which these files do not say.")
+    if layout.of_dialogues and not layout.has_dialogues:
+        notes.append(f"{layout.of_dialogues:,} ratings of whole dialogues are left out.")
+    if layout.lost:
+        notes.append(f"Not in these files: {layout.lost}.")
+    if notes:
+        lines += ["", "## Notes", "", *(f"- {note}" for note in notes)]
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ aspect."""
 import csv
 from typing import Any
 
-from annotation.parsers import encode_document, guard_cell
+from annotation.parsers import guard_cell
 
 from .base import ItemRows, Layout, Plan, Side, name_side
 
@@ -72,6 +72,7 @@ class WideCsv(Layout):
     `safe-csv`."""
 
     title = "A row per item, columns for each system and its mean ratings"
+    lost = "raters, comparisons, dialogues, and properties (`meta`)"
     NAME = "wide.safe.csv"
 
     def __init__(self, folder: Any, plan: Plan) -> None:
@@ -88,9 +89,10 @@ class WideCsv(Layout):
 
     def close(self) -> None:
         self.file.close()
-        self.add_document("mapping.json", encode_document(self.table.make_mapping()))
+        self.add_mapping("wide", self.table.make_mapping())
         self.notes += [
-            f"`load {self.NAME} --map mapping.json` imports items, outputs and mean ratings.", *self.table.list_notes(),
+            f"`load {self.NAME} --map wide.mapping.json` imports items, outputs and mean ratings.",
+            *self.table.list_notes(),
         ]  # fmt: skip
 
     def abort(self) -> None:

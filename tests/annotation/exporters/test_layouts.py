@@ -89,7 +89,7 @@ def test_wide_table_has_a_row_per_item_and_columns_per_system(project, tmp_path)
 
 def test_wide_table_is_imported_by_its_mapping(project, tmp_path):
     folder = export(project, tmp_path / "out", "wide-csv")
-    mapping = read_mapping(json.loads((folder / "mapping.json").read_text(encoding="utf-8")))
+    mapping = read_mapping(json.loads((folder / "wide.mapping.json").read_text(encoding="utf-8")))
     found: dict[str, list[Any]] = {}
     for row in convert_rows(open_table(folder / "wide.safe.csv"), mapping):
         found.setdefault(row.table, []).append(row.values)
@@ -117,7 +117,7 @@ def test_preferences_count_votes_and_leave_ties_out(project, tmp_path):
     assert compared[1]["prompt"][0] == {"role": "system", "content": "fact"}
     rated = read_lines(folder / "preferences.quality.jsonl")
     assert [(row["item"], row["chosen_system"], row["margin"]) for row in rated] == [("1", "c", 2.5)]
-    mapping = read_mapping(json.loads((folder / "mapping.json").read_text(encoding="utf-8")))
+    mapping = read_mapping(json.loads((folder / "preferences.mapping.json").read_text(encoding="utf-8")))
     found = list(convert_rows(open_table(folder / "preferences.better.jsonl"), mapping))
     assert next(row.values["context"] for row in found if row.table == "items") == ["Hi.", "Hello?"]
     assert [(row.values["system"], row.values["text"]) for row in found if row.table == "outputs"] == [

@@ -140,6 +140,19 @@ def test_spreadsheets_that_are_refused(tmp_path):
     refuse(tmp_path / "empty.xlsx")
 
 
+def test_escaped_characters_of_a_spreadsheet_are_read(tmp_path):
+    texts = ["a_x000D_\nb", "_x005F_x0041_", "_xD800_", "_x0000_", "snake_x"]
+    write_xlsx(tmp_path / "a.xlsx", [["text"], *([text] for text in texts)])
+    read = [row["text"] for _number, row in open_table(tmp_path / "a.xlsx")]
+    assert read == ["a\r\nb", "_x0041_", "_xD800_", "_x0000_", "snake_x"]
+
+
+def test_a_single_line_with_a_list_of_objects_is_a_row(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"id": "1", "chosen": [{"role": "assistant", "content": "x"}]}\n', encoding="utf-8")
+    assert [row["id"] for _number, row in open_table(path)] == ["1"]
+
+
 def test_a_bomb_in_a_spreadsheet_is_refused_before_it_is_unpacked(tmp_path):
     path = tmp_path / "bomb.xlsx"
     write_xlsx(path, [["id"], [1]])

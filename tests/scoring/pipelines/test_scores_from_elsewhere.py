@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from annotation.exporters.options import ExportOptions
+from annotation.pipelines.exports import write_export
 from scoring.models import Score, ScoreSet
 from tests.taking import WHOLE, list_errors, take_in
 
@@ -47,3 +49,27 @@ def test_same_set_of_another_kind_is_different(project, more):
     upload = take_in(project, _files(project, **more))
     assert upload.state == "faulty"
     assert "is a my-metric (baseline)" in list_errors(upload)[0]
+
+
+def test_scores_are_written_as_mt_metrics_eval_reads_them(project, tmp_path):
+    """`metric-scores/LP/METRIC-REF.{seg,sys}.score` with lines of system, tab and score, systems in blocks, segments in
+    the order of `sources`. A metric without a score for some output has no file."""
+    second = {"item": "i2", "system": "t", "text": "Farewell."}
+    assert take_in(project, {"outputs.jsonl": [second]}).state == "done"
+    files = _files(project, references="original")
+    partial = [{**row, "set": "partial"} for row in files["scores.jsonl"][:2]]
+    files["score_sets.jsonl"].append({**SET, "id": "partial", "evaluator": "half", "name": "half"})
+    files["scores.jsonl"] += partial
+    upload = take_in(project, files)
+    assert upload.state == "done", list_errors(upload)
+    write_export(project, tmp_path, ExportOptions(format="mt-metrics-eval"), lambda done: None)
+    ids = (tmp_path / "items/en-en.ids.txt").read_text().split()
+    values = {(row["item"], row["system"]): row["value"] for row in files["scores.jsonl"] if row["set"] == "mine"}
+    expected = [f"{system}\t{values[item, system]}" for system in ("s", "t") for item in ids]
+    written = sorted(path.name for path in (tmp_path / "metric-scores/en-en").iterdir())
+    assert written == ["my-metric-all.seg.score", "my-metric-all.sys.score"]
+    assert (tmp_path / "metric-scores/en-en/my-metric-all.seg.score").read_text().splitlines() == expected
+    systems = (tmp_path / "metric-scores/en-en/my-metric-all.sys.score").read_text().splitlines()
+    means = {name: float(value) for name, value in (line.split("\t") for line in systems)}
+    assert means == pytest.approx({name: sum(values[i, name] for i in ids) / 2 for name in ("s", "t")}, abs=1e-12)
+    assert "half is left out, because 2 outputs have no score" in (tmp_path / "README.md").read_text()
