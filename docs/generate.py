@@ -165,7 +165,8 @@ def evaluators_page() -> str:
     from scoring.ml import catalogue
     from scoring.selectors.catalogue import NEEDS
 
-    entries, explained = catalogue(), find_explanations()
+    entries = [entry for entry in catalogue() if not entry.plugin]
+    explained = find_explanations()
     parts = [
         "# Evaluators\n\nThe evaluators that `score` applies and `scoring.ml.load(name)` loads, with their options: "
         "`--set name=value` of a command, `options` of a request, a keyword of the library. Trained evaluators are "

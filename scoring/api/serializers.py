@@ -85,6 +85,7 @@ class CatalogueEntrySerializer(serializers.Serializer):
     train_options = OptionSerializer(many=True)
     profile_defaults = serializers.SerializerMethodField()
     citation = serializers.CharField()
+    plugin = serializers.CharField(help_text=gettext_lazy("The package that brings it, with its version."))
 
     @extend_schema_field(serializers.DictField(child=serializers.DictField()))
     def get_profile_defaults(self, entry: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from evalapp.accounts.models import Project
 from scoring.boards.base import Query
 from scoring.boards.choices import CHOICES, JUDGED, RATINGS, SCALES
 from scoring.selectors.aspects import JudgedWay, compared_aspects
-from scoring.selectors.catalogue import get_entry
+from scoring.selectors.catalogue import entries
 from scoring.selectors.games import list_judges
 from scoring.selectors.item_keys import item_keys
 from scoring.selectors.leaderboards import list_known
@@ -76,7 +76,9 @@ class BoardForm(forms.Form):
     def _list_known(self) -> dict[str, list[str]]:
         known = list_known(self.project)
         judges = list_judges(self.project) if getattr(self.query, "by", "") else []
-        with_references = [row.slug for row in judges if "references" in get_entry(row.name).needs]
+        # Scores stay when the plug-in that made them is uninstalled.
+        needing = {entry.name for entry in entries() if "references" in entry.needs}
+        with_references = [row.slug for row in judges if row.name in needing]
         adaptive = self.query.kind == "systems" and has_adaptive(self.project)
         return {
             **known, "judges": [row.slug for row in judges], "judges_with_references": with_references,

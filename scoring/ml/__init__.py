@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from scoring.ml.base import Evaluator, PairEvaluator, Query, Scores
+from scoring.ml.base import Evaluator, PairEvaluator, Partial, Query, Scores
 from scoring.ml.catalogue import Entry, Option
 from scoring.ml.errors import (
     ArtefactError,
@@ -24,6 +24,7 @@ from scoring.ml.errors import (
     UnknownEvaluator,
 )
 from scoring.ml.registry import catalogue, from_pretrained, load
+from scoring.ml.signature import SignatureField
 from scoring.ml.types import Comparison, Dataset, Dialogue, Item, Output, Rating, Record, System
 
 if TYPE_CHECKING:
@@ -59,12 +60,14 @@ __all__ = [
     "Option",
     "Output",
     "PairEvaluator",
+    "Partial",
     "Plan",
     "Query",
     "Rating",
     "Record",
     "Scores",
     "ScoringError",
+    "SignatureField",
     "System",
     "TrainingDataError",
     "TrainingProgress",

@@ -154,12 +154,18 @@ class Evaluator(ABC):
     @property
     def signature(self) -> str:
         """One line with everything that changes a score."""
-        return render(self.name, self.signature_fields(), self.entry.revision)
+        return render(self.name, self._all_fields(), self.entry.revision)
 
     @property
     def short_signature(self) -> str:
         """The signature with abbreviated keys."""
-        return render(self.name, self.signature_fields(), self.entry.revision, short=True)
+        return render(self.name, self._all_fields(), self.entry.revision, short=True)
+
+    def _all_fields(self) -> list[SignatureField]:
+        fields = list(self.signature_fields())
+        if self.entry.plugin:
+            fields.append(SignatureField("plugin", "plugin", self.entry.plugin.replace(" ", "-")))
+        return fields
 
     @property
     def notes(self) -> tuple[str, ...]:

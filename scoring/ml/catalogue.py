@@ -137,6 +137,8 @@ class Entry:
     identical_is_best: bool = True
     #: Closes the signature. Count it up whenever a change of the code changes a score.
     revision: int = 1
+    #: Name and version of the package that brings it, such as `my-metric 1.2`; "" if it is part of evalapp.
+    plugin: str = ""
 
     @property
     def learns(self) -> bool:

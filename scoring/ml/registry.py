@@ -24,6 +24,7 @@ from scoring.ml.evaluators.ridge import entry as ridge
 from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
 from scoring.ml.metrics import build, list_metrics
+from scoring.ml.plugins import Plugin, load_plugins
 
 #: Evaluators that learn, in the order of the catalogue.
 LEARNED: tuple[Entry, ...] = tuple(
@@ -51,12 +52,18 @@ ALIASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 @cache
 def catalogue() -> tuple[Entry, ...]:
-    """Return all evaluators that can be loaded or trained by name: trivial baselines, metrics, learned evaluators.
+    """Return all evaluators that can be loaded or trained by name: trivial baselines, metrics, learned evaluators, and
+    those of plug-ins.
 
     >>> [entry.name for entry in catalogue() if entry.kind == "sentinel"]
     ['length', 'overlap', 'random']
     """
-    return (*list_metrics(), *LEARNED)
+    return (*list_metrics(), *LEARNED, *(entry for plugin in list_plugins() for entry in plugin.entries))
+
+
+def list_plugins() -> tuple[Plugin, ...]:
+    """Return the plug-ins that are installed, also those that cannot be used."""
+    return load_plugins(tuple(entry.name for entry in (*list_metrics(), *LEARNED)))
 
 
 def get_entry(name: str) -> Entry:
@@ -115,7 +122,11 @@ def load(name_or_folder: str | Path, *, verify: bool = True, revision: str | Non
         known, implied = resolve_alias(name)
         return build(get_entry(known), {**implied, **options})
     content = _read_artifact(artifact)
-    entry = get_entry(str(content["evaluator"]))
+    try:
+        entry = get_entry(str(content["evaluator"]))
+    except UnknownEvaluator as error:
+        message = f"needs the evaluator {error.name!r}, which is not installed; install the plug-in that brings it"
+        raise ArtefactError(str(folder), message) from error
     with _fitting_together(folder, content):
         evaluator = _load_saved(entry, folder, content, options, verify=verify)
         # The score of a blank text may come from the state, which nothing has read yet.

@@ -74,6 +74,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,
         "evalapp score -i one.txt two.txt -r ref.txt -m ./my-evaluator": "tests/scoring/ml/score_files",
     },
+    "docs/how-to/write-a-plugin.md": {"": "tests/evalapp/test_installed.py"},
     "docs/how-to/export-for-other-programs.md": {"project.download": "a client: tests/evalapp/client/test_client.py"},
     "docs/how-to/publish-an-export.md": {
         "from datasets import": "needs the package datasets",

@@ -141,6 +141,9 @@ def test_library_needs_no_django_and_finds_its_own_packages(wheel: Path, tmp_pat
     (environment.folder / "texts").write_text("the cat sat on the mat\n")
     done = environment.run("evalapp", "score", "-i", "texts", "-r", "texts", "-m", "bleu", "--json")
     assert "100" in done.stdout, done.stderr
+    environment.install("--no-deps", str(ROOT / "examples" / "evalapp-context-overlap"))
+    done = environment.run("evalapp", "score", "-i", "texts", "-s", "texts", "-m", "context-overlap", "--json")
+    assert "context-overlap|plugin:evalapp-context-overlap-0.1.0|v:1" in done.stdout, done.stderr
     (environment.folder / "scoring.py").write_text("")
     done = environment.run("python", "-c", "import scoring, evalapp.ml")
     assert "is already imported" in done.stderr
@@ -168,8 +171,29 @@ def test_server_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
     environment.install("--no-deps", str(wheel))
     library = Path(sysconfig.get_path("purelib", vars={"base": str(environment.binaries.parent)}))
     (library / "packages.pth").write_text(sysconfig.get_path("purelib"))
+    environment.install("--no-deps", str(ROOT / "examples" / "evalapp-context-overlap"))
     done = environment.run("evalapp", "migrate", "--no-input", "--verbosity", "0")
     assert done.returncode == 0, done.stderr[-3000:]
     assert (environment.folder / "data" / "evalapp.sqlite3").is_file()
+    assert_plugin_scores_a_project(environment)
     environment.env["DJANGO_SETTINGS_MODULE"] = "evalapp.settings"
     assert environment.evaluate(f"PATHS = {PATHS!r}\n{SERVE}") == [[200, True]] * (len(PATHS) + 1)
+
+
+def assert_plugin_scores_a_project(environment: Environment) -> None:
+    """The installed example is listed, and scores a project in the process of a worker."""
+    assert "Plug-in: evalapp-context-overlap 0.1.0." in environment.run("evalapp", "evaluators").stdout
+    folder = environment.folder / "study"
+    folder.mkdir()
+    (folder / "items.jsonl").write_text('{"id": "i", "context": ["a cat"], "source": null, "references": []}\n')
+    (folder / "outputs.jsonl").write_text('{"item": "i", "system": "s", "text": "the cat"}\n')
+    user = "from evalapp.accounts.models import User; User.objects.create_user('olga', password='olga-password')"
+    for arguments in (
+        ("shell", "-c", user), ("load", str(folder), "--project", "study", "--owner", "olga"),
+        ("score", "context-overlap", "--project", "study", "--here"),
+    ):  # fmt: skip
+        done = environment.run("evalapp", *arguments)
+        assert done.returncode == 0, done.stderr[-3000:]
+    assert "context-overlap|plugin:evalapp-context-overlap-0.1.0|v:1" in done.stdout + done.stderr
+    done = environment.run("evalapp", "doctor")
+    assert "evalapp-context-overlap 0.1.0: context-overlap" in done.stdout

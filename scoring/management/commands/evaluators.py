@@ -33,7 +33,8 @@ class Command(commands.Command):
             return
         for entry in result["evaluators"]:
             needs = f" Needs {', '.join(entry['needs'])}." if entry["needs"] else ""
-            self.stdout.write(f"{entry['name']:<20} {entry['kind']:<9} {entry['summary']}{needs}")
+            brought = f" Plug-in: {entry['plugin']}." if entry["plugin"] else ""
+            self.stdout.write(f"{entry['name']:<20} {entry['kind']:<9} {entry['summary']}{needs}{brought}")
             if entry["learns"]:
                 learns = ", ".join(entry["train_needs"]) or "texts"
                 self.stdout.write(f"{'':<20}   learns from {learns}; profiles: {', '.join(entry['profiles'])}")
