@@ -7,10 +7,12 @@ mapping from its columns, `convert_rows` turns its rows into rows of the format.
 """
 
 from .convert import ConvertedRow, convert_rows, preview_rows
+from .draft import Question
+from .left_out import LeftOut, list_left_out
 from .mapping import Cells, Ids, Mapping, MappingFault, Reading, Turns, WrongMapping, read_mapping
 from .plan import Fault
 from .presets import PRESETS, Preset, find_preset
-from .propose import Proposal, Question, describe_proposal, propose_mapping, propose_preset
+from .propose import Proposal, describe_proposal, propose_mapping, propose_preset
 from .tables import Table, open_files, open_table
 
 __all__ = [
@@ -19,6 +21,7 @@ __all__ = [
     "ConvertedRow",
     "Fault",
     "Ids",
+    "LeftOut",
     "Mapping",
     "MappingFault",
     "Preset",
@@ -31,6 +34,7 @@ __all__ = [
     "convert_rows",
     "describe_proposal",
     "find_preset",
+    "list_left_out",
     "open_files",
     "open_table",
     "preview_rows",

@@ -3,40 +3,58 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from string import digits
 
 _WORDS = {
     "item": (
         "id item itemid segment segmentid segid seg promptid questionid qid exampleid sampleid inputid contextid docid "
-        "documentid instanceid uid idx index key taskid dialogueid dialogid conversationid inputkey inputitem"
+        "documentid instanceid uid idx index key taskid dialogueid dialogid conversationid inputkey inputitem example "
+        "sample nr no number rownumber lfdnr nummer beispiel beispielid frageid"
     ),
     "context": (
         "context prompt instruction question query dialogue dialog history conversation messages post userprompt "
-        "promptname inputtext chathistory precedingturns utterance"
+        "promptname inputtext chathistory precedingturns utterance frage aufgabe eingabe anfrage kontext anweisung"
     ),
-    "source": "source src input sourcetext article document sourcesentence original mr meaningrepresentation passage",
+    "source": (
+        "source src input sourcetext article document sourcesentence original mr meaningrepresentation passage quelle "
+        "quelltext ausgangstext originaltext artikel dokument"
+    ),
     "references": (
         "reference references ref refs gold goldanswer goldreference groundtruth target humanreference expected "
-        "expectedoutput referencetext referenceanswer postedit"
+        "expectedoutput referencetext referenceanswer postedit goldstandard correctanswer idealanswer referenz "
+        "musterlösung referenzantwort"
     ),
-    "group": "group groupid cluster thread",
-    "system": "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem",
+    "group": "group groupid cluster thread gruppe",
+    "system": "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem modell",
     "text": (
         "text output response answer generation completion hypothesis hyp prediction candidate modeloutput mt summary "
-        "translation modelresponse generatedtext generated reply systemoutput modelanswer outputtext responsetext"
+        "translation modelresponse generatedtext generated reply systemoutput modelanswer outputtext responsetext "
+        "antwort ausgabe übersetzung zusammenfassung modellantwort"
     ),
     "step": "step checkpoint trainingstep globalstep",
     "rater": (
         "rater raterid annotator annotatorid annotatorname worker workerid judge judgeid user userid username email "
-        "emailaddress participant participantid completedby evaluatorid coder reviewer prolificid prolificpid"
+        "emailaddress participant participantid completedby evaluatorid coder reviewer prolificid prolificpid "
+        "ratername annotatorin bewerter bewerterin gutachter teilnehmer"
     ),
-    "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname",
-    "value": "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark",
-    "system_a": "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft",
-    "system_b": "systemb modelb model2 system2 generator2 sysb rightmodel rightsystem modelright systemright",
-    "text_a": "texta responsea outputa answera output1 response1 answer1 text1 conversationa leftresponse",
-    "text_b": "textb responseb outputb answerb output2 response2 answer2 text2 conversationb rightresponse",
-    "verdict": "winner verdict preference preferred choice preferredoutput vote better decision humanpreference",
+    "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname kriterium aspekt",
+    "value": (
+        "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark "
+        "bewertung note punkte wertung"
+    ),
+    "system_a": "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella",
+    "system_b": "systemb modelb model2 system2 generator2 sysb rightmodel rightsystem modelright systemright modellb",
+    "text_a": (
+        "texta responsea outputa answera output1 response1 answer1 text1 conversationa leftresponse antworta antwort1"
+    ),
+    "text_b": (
+        "textb responseb outputb answerb output2 response2 answer2 text2 conversationb rightresponse antwortb antwort2"
+    ),
+    "verdict": (
+        "winner verdict preference preferred choice preferredoutput vote better decision humanpreference gewinner "
+        "sieger präferenz besser"
+    ),
     "chosen": "chosen chosenresponse preferredresponse selected winningresponse accepted chosentext",
     "rejected": "rejected rejectedresponse dispreferred rejectedtext losingresponse",
 }
@@ -51,9 +69,38 @@ _ASPECTS = """
     correctness grammar grammaticality appropriateness appropriate interestingness interesting specificity
     diversity humanness accuracy readability clarity safety honesty truthfulness verbosity complexity
     conciseness simplicity plausibility maintainscontext usesknowledge meaning style creativity empathy
-    toxicity likability
+    toxicity likability completeness usefulness coverage comprehensibility flüssigkeit kohärenz relevanz korrektheit
+    verständlichkeit qualität gesamt gesamteindruck nützlichkeit natürlichkeit grammatik richtigkeit vollständigkeit
+    lesbarkeit
 """
 ASPECTS = frozenset(_ASPECTS.split())
+_REMARK_WORDS = """
+    note notes comment comments remark remarks feedback explanation reason rationale justification description title
+    name anmerkung anmerkungen kommentar kommentare begründung bemerkung anycomments
+"""
+#: Remarks on a row, which nobody judges.
+REMARKS = frozenset(_REMARK_WORDS.split())
+_TOTAL_WORDS = """
+    total totals sum average avg mean median std sd stdev summe gesamt mittelwert durchschnitt insgesamt
+"""
+#: First cells of rows that sum up the others.
+TOTALS = frozenset(_TOTAL_WORDS.split())
+#: Usual answers from the lowest, which is 1; several words for the same one have a stroke between them.
+_SCALES = (
+    "strongly disagree|completely disagree,disagree|somewhat disagree,neutral|neither agree nor disagree|undecided,"
+    "agree|somewhat agree,strongly agree|completely agree",
+    "very poor|very bad|terrible,poor|bad,fair|average|ok|okay|acceptable,good,very good|excellent",
+    "never,rarely,sometimes,often,always",
+    "not at all,slightly|a little,moderately|somewhat,very,extremely",
+    "very dissatisfied,dissatisfied,neutral,satisfied,very satisfied",
+    "stimme gar nicht zu|stimme überhaupt nicht zu|trifft gar nicht zu,stimme nicht zu|stimme eher nicht zu|trifft "
+    "eher nicht zu,teils teils|teils/teils|neutral|weder noch,stimme zu|stimme eher zu|trifft eher zu,stimme voll zu|stimme "
+    "voll und ganz zu|trifft voll zu",
+    "sehr schlecht,schlecht,mittel|mittelmäßig|okay,gut,sehr gut",
+)
+SCALES = [
+    {word: number for number, words in enumerate(scale.split(","), 1) for word in words.split("|")} for scale in _SCALES
+]
 #: Texts in cells of ratings that say that there is none.
 MISSING = frozenset(["na", "n/a", "nan", "null", "none", "-", "--", "?", "missing", "skip", "skipped", "#n/a"])
 _PREFIX = re.compile(r"^(?:input|answer|data|record|value|inputs|fields|metadata)[._]", re.IGNORECASE)
@@ -67,6 +114,26 @@ _VERDICTS = {
 VERDICT_WORDS = {word.casefold(): verdict for verdict, words in _VERDICTS.items() for word in words.split()}
 
 
+_INPUT_WORDS = """
+    gold reference ref target expected correct question prompt source context groundtruth frage referenz
+"""
+#: Names that also occur with a word for an output, as in `answer_gold` and `question text`.
+_INPUTS = frozenset(_INPUT_WORDS.split())
+#: A scale after a name, as in `Fluency (1-5)`.
+_SCALE = re.compile(r"\s*[(\[](?:scale )?\d[^()\[\]]{1,80}[)\]]\s*\Z")
+
+
+def find_scale(labels: Iterable[str]) -> dict[str, int] | None:
+    """The usual scale that has all labels; None if none has, or several disagree."""
+    words = {label: " ".join(label.casefold().split()) for label in labels}
+    found = [
+        {label: scale[word] for label, word in words.items()}
+        for scale in SCALES
+        if all(word in scale for word in words.values())
+    ]
+    return found[0] if found and all(one == found[0] for one in found) else None
+
+
 def normalize(name: str) -> str:
     """A column's name in lower case without spaces and punctuation."""
     return re.sub(r"[\W_]+", "", name.casefold())
@@ -74,7 +141,10 @@ def normalize(name: str) -> str:
 
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
+    column = _SCALE.sub("", column)
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
+    plain |= {name.removeprefix(word) for word in OUTPUT_WORDS for name in plain if name.startswith(word)} & _INPUTS
+    plain |= {name.removesuffix(word) for word in OUTPUT_WORDS for name in plain if name.endswith(word)} & _INPUTS
     numbered = {name.rstrip(digits) for name in plain}
     return [
         field

@@ -146,10 +146,11 @@ def _columns(columns: Columns, *fields: str) -> dict[str, str]:
 def _skip_words(rows: Rows, column: str = "value") -> dict[str, Any]:
     """Answers that are no numbers: the number at their beginning, or null, which leaves them out."""
     words = {str(row[column]) for row in rows if row.get(column) is not None and not is_number(row[column])}
-    return {word: _read_begin(word) for word in sorted(words)[:100]}
+    return {word: read_begin(word) for word in sorted(words)[:100]}
 
 
-def _read_begin(word: str) -> float | int | None:
+def read_begin(word: str) -> float | int | None:
+    """The number at the beginning of an answer, as in `5 (best)`; None if there is none."""
     match = re.match(r"([+-]?\d{1,15}(?:\.\d{1,15})?)(?![\d.])", word.lstrip())
     if match is None:
         return None
@@ -355,7 +356,7 @@ def _make_survey(
 def _has_answers(rows: Rows, column: str) -> bool:
     """Whether the answers are numbers, or begin with one."""
     values = [row.get(column) for row in rows if str(row.get(column) or "").strip()]
-    return bool(values) and all(is_number(value) or _read_begin(str(value)) is not None for value in values)
+    return bool(values) and all(is_number(value) or read_begin(str(value)) is not None for value in values)
 
 
 # ---- dialogue research ------------------------------------------------------------------------------------------

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from .names import MISSING
+from .names import MISSING, find_scale
 from .tables import Table
 from .values import CONTENT_NAMES, ROLE_NAMES, WrongValue, is_empty, read_number
 
-_DIFFERENT = 1000
+_MOST_LABELS, _MOST_LABEL_WORDS = 12, 5
+_DATE = re.compile(
+    r"\A\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ,]{1,2}\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?"
+    r"(?: ?[AaPp][Mm])?(?: ?(?:Z|[A-Z]{3,4})?(?:[+-]\d{1,2}(?::?\d{2})?)?)?\Z"
+)
 
 
 @dataclass
 class Profile:
-    """The cells of a column in the first rows: `kind` is empty, number, text, list (of texts), numbers, messages (of a
-    chat), records (a list of other objects), or object; `others` are the texts in a column of numbers."""
+    """The cells of a column in the first rows: `kind` is empty, number, date, text, list (of texts), numbers, messages
+    (of a chat), records (a list of other objects), or object; `others` are the texts in a column of numbers."""
 
     name: str
     kind: str = "empty"
@@ -38,11 +43,25 @@ class Profile:
             return True
         return self.kind == "text" and self.words >= 2 and self.distinct > self.filled / 2
 
+    @property
+    def is_label(self) -> bool:
+        """Few short texts that repeat, as the answers to a question with choices."""
+        if self.kind != "text" or self.words > _MOST_LABEL_WORDS:
+            return False
+        return self.distinct <= min(_MOST_LABELS, self.filled / 2) or find_scale(self.list_labels()) is not None
+
+    def list_labels(self) -> list[str]:
+        """The texts that do not say that there is none."""
+        return [text for text in (self.texts if self.kind == "text" else self.others) if text.lower() not in MISSING]
+
 
 def profile_columns(table: Table) -> dict[str, Profile]:
     """The profile of each column."""
-    rows = [row for _number, row in table.sample]
-    return {name: _profile(name, [row.get(name) for row in rows]) for name in table.columns}
+    return {name: profile_column(table, name) for name in table.columns}
+
+
+def profile_column(table: Table, name: str) -> Profile:
+    return _profile(name, [row.get(name) for _number, row in table.sample])
 
 
 def _profile(name: str, cells: list[Any]) -> Profile:
@@ -64,7 +83,7 @@ def _profile(name: str, cells: list[Any]) -> Profile:
         profile.kind = "number"
         profile.others = Counter(text for text, value in zip(texts, values, strict=True) if _get_kind(value) == "text")
     elif kinds["text"]:
-        profile.kind = "text"
+        profile.kind = "date" if all(_DATE.match(text) for text in profile.texts) else "text"
     return profile
 
 

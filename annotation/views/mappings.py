@@ -12,8 +12,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.mapping import PRESETS, Proposal, Table, propose_mapping, propose_preset, read_mapping
-from annotation.mapping.presets import flatten_table
+from annotation.mapping import PRESETS, Proposal, Table, list_left_out, propose_mapping, propose_preset, read_mapping
+from annotation.mapping.presets import flatten_table, make_draft
 from annotation.models import Upload
 from annotation.selectors.mappings import list_earlier_mappings, make_preview
 from annotation.selectors.uploads import find_upload
@@ -139,7 +139,7 @@ def _render(
         and {"name": preset.name, "label": _(preset.label), "remark": preset.remark and _(preset.remark)},
         "questions": questions,
         "reasons": proposal.reasons if proposal is not None else [],
-        "unused": proposal.unused if proposal is not None else [],
+        "left_out": list_left_out(table, make_draft(document)),
         "is_cut": len(table.columns) > MOST_COLUMNS,
         "others": upload.files[1:],
     }

@@ -125,8 +125,9 @@ class Command(commands.Command):
         for reason in result["reasons"]:
             columns = ", ".join(reason["columns"])
             self.stderr.write(f"{reason['member']}{f' ({columns})' if columns else ''}: {reason['message']}")
-        if result["unused"]:
-            self.stderr.write(f"not used: {', '.join(result['unused'])}")
+        for one in result["left_out"]:
+            example = f" ({one['example']})" if one["example"] else ""
+            self.stderr.write(f"not imported: {one['column']}{example}: {one['message']}")
         for one in result["rows"]:
             self.stderr.write(f"row {one['row']}:")
             for row in one["converted"]:

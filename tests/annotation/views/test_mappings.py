@@ -54,7 +54,7 @@ def test_wide_sheet_is_proposed_and_imported(researcher, cast):
     assert re.findall(r'data-made="(\w+)"', text) == ["items", "outputs"]
     form = read_form(text)
     roles = [form[f"role-{k}"] for k in range(6)]
-    assert roles == ["item", "context", "references", "", "outputs", "outputs"]
+    assert roles == ["item", "context", "references", "meta", "outputs", "outputs"]
     assert not Item.objects.exists()
     answer = researcher.post(columns, {**form, "act": "import"})
     assert answer["Location"] == reverse("annotation:upload-show", args=["alpha", upload.pk])
