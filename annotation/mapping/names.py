@@ -53,7 +53,7 @@ _WORDS = {
     ),
     "verdict": (
         "winner verdict preference preferred choice preferredoutput vote better decision humanpreference gewinner "
-        "sieger präferenz besser"
+        "sieger präferenz besser best bestanswer bestmodel"
     ),
     "chosen": "chosen chosenresponse preferredresponse selected winningresponse accepted chosentext",
     "rejected": "rejected rejectedresponse dispreferred rejectedtext losingresponse",
@@ -94,8 +94,8 @@ _SCALES = (
     "not at all,slightly|a little,moderately|somewhat,very,extremely",
     "very dissatisfied,dissatisfied,neutral,satisfied,very satisfied",
     "stimme gar nicht zu|stimme überhaupt nicht zu|trifft gar nicht zu,stimme nicht zu|stimme eher nicht zu|trifft "
-    "eher nicht zu,teils teils|teils/teils|neutral|weder noch,stimme zu|stimme eher zu|trifft eher zu,stimme voll zu|stimme "
-    "voll und ganz zu|trifft voll zu",
+    "eher nicht zu,teils teils|teils/teils|neutral|weder noch,stimme zu|stimme eher zu|trifft eher zu,stimme voll zu|"
+    "stimme voll und ganz zu|trifft voll zu",
     "sehr schlecht,schlecht,mittel|mittelmäßig|okay,gut,sehr gut",
 )
 SCALES = [
@@ -119,6 +119,8 @@ _INPUT_WORDS = """
 """
 #: Names that also occur with a word for an output, as in `answer_gold` and `question text`.
 _INPUTS = frozenset(_INPUT_WORDS.split())
+#: What `sources.name_columns` adds to a name that occurs again.
+_TWICE = re.compile(r" \(\d+\)\Z")
 #: A scale after a name, as in `Fluency (1-5)`.
 _SCALE = re.compile(r"\s*[(\[](?:scale )?\d[^()\[\]]{1,80}[)\]]\s*\Z")
 
@@ -141,7 +143,7 @@ def normalize(name: str) -> str:
 
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
-    column = _SCALE.sub("", column)
+    column = strip_number(_SCALE.sub("", column))
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
     plain |= {name.removeprefix(word) for word in OUTPUT_WORDS for name in plain if name.startswith(word)} & _INPUTS
     plain |= {name.removesuffix(word) for word in OUTPUT_WORDS for name in plain if name.endswith(word)} & _INPUTS
@@ -151,6 +153,11 @@ def find_fields(column: str) -> list[str]:
         for field, names in NAMES.items()
         if plain & set(names) or (field == "references" and numbered & set(names))
     ]
+
+
+def strip_number(column: str) -> str:
+    """A column's name without the number that tells it from an earlier one of the same name."""
+    return _TWICE.sub("", column)
 
 
 def read_verdict_word(text: str) -> str | None:

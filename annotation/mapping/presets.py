@@ -14,6 +14,7 @@ from evalapp.translation import gettext_noop
 
 from . import records
 from .mapping import Cells, Ids, Mapping, Reading, Turns
+from .names import find_scale
 from .records import Flatten, Row, WrongRecord, is_number
 from .sources import Report, Source
 from .tables import Table
@@ -277,7 +278,9 @@ _QUALTRICS = frozenset({
 _LIMESURVEY = frozenset(
     {"id", "submitdate", "lastpage", "startlanguage", "seed", "startdate", "datestamp", "token", "ipaddr", "refurl"}
 )
-_FORMS = ("username", "email address", "email")
+_FORMS = ("username", "email address", "email", "nutzername", "e-mail-adresse")
+#: The first column of Google Forms in several languages.
+_TIMES = ("timestamp", "zeitstempel", "horodateur", "marca temporal")
 #: How questions are named, from the most to the least specific pattern.
 PATTERNS = (
     "{item}. {system} [{aspect}]", "{item} - {system} [{aspect}]", "{item}: {system} [{aspect}]",
@@ -342,21 +345,21 @@ def _make_survey(
         pattern = find_pattern(questions)
         # Without a pattern, item and system of each question remain to be stated.
         mapping["ratings"] = [{"pattern": pattern}] if pattern else [{"column": name} for name in questions]
-        words = {
-            word: number
-            for name in questions
-            for word, number in _skip_words(skipped, name).items()
-            if word.strip() and number is not None
-        }
+        words: dict[str, Any] = {}
+        for name in questions:
+            labels = [word for word in _skip_words(skipped, name) if word.strip()]
+            numbers = find_scale(labels) or {word: read_begin(word) for word in labels}
+            words.update({word: number for word, number in numbers.items() if number is not None})
         return {**mapping, "values": {"value": words}} if words else mapping
 
     return make
 
 
 def _has_answers(rows: Rows, column: str) -> bool:
-    """Whether the answers are numbers, or begin with one."""
+    """Whether the answers are numbers, begin with one, or are words of a usual scale."""
     values = [row.get(column) for row in rows if str(row.get(column) or "").strip()]
-    return bool(values) and all(is_number(value) or read_begin(str(value)) is not None for value in values)
+    words = [str(value) for value in values if not is_number(value)]
+    return bool(values) and (all(read_begin(word) is not None for word in words) or find_scale(words) is not None)
 
 
 # ---- dialogue research ------------------------------------------------------------------------------------------
@@ -440,6 +443,13 @@ PRESETS: dict[str, Preset] = {
             gettext_noop("The context has the user's turns; the texts are the answers to the last of them."),
         ),
         Preset(
+            "arena-votes", gettext_noop("Chatbot Arena votes in a column for each answer"),
+            _has("model_a", "model_b", "response_a", "response_b", "winner_model_a", "winner_model_b", "winner_tie"),
+            _plain(shape="pairs", columns=_same("item", "context", *_COMPARED), turns={"context": _LIST}),
+            records.flatten_arena_votes,
+            gettext_noop("The context has the user's turns; the texts are the answers to the last of them."),
+        ),
+        Preset(
             "chat-messages", gettext_noop("Chats with roles"), _is_chat, _make_chat, records.flatten_chat,
             gettext_noop("The last answer is the output, the messages before it are the context."),
         ),
@@ -467,13 +477,13 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "limesurvey", gettext_noop("LimeSurvey responses"), _has("id", "submitdate", "lastpage", "startlanguage"),
-            _make_survey(lambda column: column in _LIMESURVEY, ("token", "id")), None,
-            gettext_noop("Upload items and outputs first."),
+            _make_survey(lambda column: column in _LIMESURVEY, ("token", "id"), only={"submitdate": True}), None,
+            gettext_noop("Unfinished responses are left out. Upload items and outputs first."),
         ),
         Preset(
             "google-forms", gettext_noop("Google Forms responses"),
-            lambda columns, rows: bool(columns) and columns[0] == "Timestamp",
-            _make_survey(lambda column: column.lower() in ("timestamp", *_FORMS), (*_FORMS, "timestamp")), None,
+            lambda columns, rows: bool(columns) and columns[0].lower() in _TIMES,
+            _make_survey(lambda column: column.lower() in (*_TIMES, *_FORMS), (*_FORMS, *_TIMES)), None,
             gettext_noop("Upload items and outputs first."),
         ),
         Preset(

@@ -9,7 +9,7 @@ from typing import Any
 from evalapp.translation import gettext as _
 
 from .aligned import SCORES
-from .cell_names import read_output_name
+from .cell_names import read_output_name, read_rating_name
 from .convert import ConvertedRow
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out
@@ -17,7 +17,7 @@ from .mapping import Cells, Ids, Mapping, WrongMapping, read_mapping
 from .names import REMARKS, TOTALS, find_fields, find_file_role, name_system, normalize, read_verdict_word
 from .plan import Fault
 from .presets import Preset, find_preset
-from .propose_wide import find_output_names, list_aspects, list_prose, propose_wide_cells
+from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, propose_wide_cells
 from .sources import Row
 from .tables import Table
 from .values import is_empty
@@ -51,7 +51,11 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
     try:
         read_mapping(mapping.as_json())
     except WrongMapping as wrong:
-        questions = [Question(fault.member, fault.message) for fault in wrong.faults]
+        questions = [Question(one.member, one.message) for one in wrong.faults if not one.member.startswith("ratings[")]
+        columns = tuple(one.column for one in mapping.ratings)
+        if len(questions) < len(wrong.faults):
+            message = _("The columns with ratings do not name what was rated. State item, system and aspect of each.")
+            questions.append(Question("ratings", message, columns))
     return Proposal(mapping, reasons, questions, list_left_out(table, mapping))
 
 
@@ -87,12 +91,31 @@ class _Proposer:
             return "lines"
         if {"chosen", "rejected"} <= has.keys():
             return "preference"
-        if "verdict" in has and ({"system_a", "system_b"} <= has.keys() or {"text_a", "text_b"} <= has.keys()):
+        sides = ({"system_a", "system_b"}, {"text_a", "text_b"})
+        if "verdict" in has and (any(side <= has.keys() for side in sides) or self._names_two()):
             return "pairs"
         is_long = "system" in has and ("text" in has or "value" in has or list_aspects(self.draft))
         if not is_long and len(has.get("text", [])) == 1 and not find_output_names(self.draft):
             is_long = not list_prose(self.draft)
         return "long" if is_long else "wide"
+
+    def _names_two(self) -> bool:
+        """Whether the table has outputs of two systems, which of them is better, and no ratings of them: then they are
+        the two sides of comparisons."""
+        draft = self.draft
+        outputs, column = find_output_names(draft), draft.candidates["verdict"][0]
+        systems = list(outputs.values())
+        rated = any(can_be_rating(one) and read_rating_name(name, systems) for name, one in draft.profiles.items())
+        words = draft.profiles[column].texts
+        if len(set(systems)) != 2 or len(outputs) != 2 or rated:
+            return False
+        if not all(text in systems or read_verdict_word(text) for text in words):
+            return False
+        for side, (name, system) in zip("ab", outputs.items(), strict=True):
+            draft.set(f"text_{side}", name, _("Texts, with the name of a system beside a word for an output."))
+            draft.constants[f"system_{side}"] = system
+            draft.explain(f"constants.system_{side}", (name,), _("The system in the column's name."))
+        return True
 
     # ---- parts --------------------------------------------------------------------------------------------
 
@@ -171,7 +194,7 @@ class _Proposer:
         for name in ("system_a", "system_b", "verdict", "text_a", "text_b"):
             draft.choose(name)
         for side, text in (("system_a", "text_a"), ("system_b", "text_b")):
-            if side not in draft.columns and side not in draft.candidates and text in draft.columns:
+            if side not in {**draft.columns, **draft.candidates, **draft.constants} and text in draft.columns:
                 column = draft.columns[text][0]
                 message = _("Which system wrote the texts in “%(column)s”?", column=column)
                 draft.ask(f"constants.{side}", message, (), read_output_name(column))
@@ -187,7 +210,7 @@ class _Proposer:
             for side in ("system_a", "system_b")
             for one in draft.columns.get(side, ())
             for text in draft.profiles[one].texts
-        }
+        } | {draft.constants[side] for side in ("system_a", "system_b") if side in draft.constants}
         known = {}
         for text in draft.profiles[column].texts:
             if text in names:
@@ -256,7 +279,7 @@ class _Proposer:
         if totals and prose:
             self._leave_out(totals, prose)
         if without:
-            message = _("%(n)s rows have no id in “%(column)s”, the first one is row %(row)s. Fill the cells, or "
+            message = _("Rows without an id in “%(column)s”: %(n)s, the first one is row %(row)s. Fill the cells, or "
                         "number the rows instead.", n=f"{len(without):,}", column=first[0], row=without[0])  # fmt: skip
             draft.ask("ids", message, ("row", "hash"), "row")
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+import orjson
+
 from evalapp.translation import gettext as _
 
 Row = dict[str, Any]
@@ -201,6 +203,34 @@ def flatten_arena(row: Row) -> Iterator[Row]:
     if type(question) is int and turn is not None:
         result["item"] = name_turn(question, turn)
     yield result
+
+
+def flatten_arena_votes(row: Row) -> Iterator[Row]:
+    """Votes of the Chatbot Arena with a column of 0 and 1 for each possible winner; prompts and responses are lists of
+    turns as JSON."""
+    columns = {"winner_model_a": "a", "winner_model_b": "b", "winner_tie": "tie"}
+    won = [verdict for name, verdict in columns.items() if str(row.get(name)).strip().lower() in ("1", "1.0", "true")]
+    if len(won) != 1:
+        raise WrongRecord("winner_model_a", _("One of winner_model_a, winner_model_b and winner_tie must be 1."))
+    texts = {name: _read_turns(row, name) for name in ("prompt", "response_a", "response_b")}
+    yield {
+        "item": row.get("id"), "context": texts["prompt"], "system_a": row.get("model_a"),
+        "text_a": next(iter(texts["response_a"][-1:]), ""), "system_b": row.get("model_b"),
+        "text_b": next(iter(texts["response_b"][-1:]), ""), "rater": "arena", "aspect": "preference",
+        "verdict": won[0],
+    }  # fmt: skip
+
+
+def _read_turns(row: Row, column: str) -> list[str]:
+    """The turns in a cell; an answer that was not given is null in the list."""
+    value = row.get(column)
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return [value]
+    turns = value if isinstance(value, list) else [value]
+    return read_texts(["" if turn is None else turn for turn in turns], column)
 
 
 def flatten_lm_eval(row: Row) -> Iterator[Row]:

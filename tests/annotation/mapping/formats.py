@@ -26,6 +26,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
     "mt_bench/model_judgment/gpt-4_single.jsonl": ("mt-bench-scores", {}, (0, 0, 7, 0)),
     "mt_bench/model_judgment/gpt-4_pair.jsonl": ("mt-bench-pairs", {}, (0, 0, 0, 3)),
     "arena_battles.json": ("arena", {}, (4, 8, 0, 4)),
+    "arena_votes.csv": ("arena-votes", {}, (3, 6, 0, 3)),
     "messages.jsonl": ("chat-messages", SYSTEM, (3, 3, 0, 0)),
     "chosen_rejected.jsonl": ("marked-preferences", {}, (2, 4, 0, 2)),
     "samples_gsm8k_2026-01-12T10-11-12.000001.jsonl": ("lm-evaluation-harness", SYSTEM, (3, 3, 6, 0)),
@@ -34,8 +35,8 @@ FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
     "google_forms.csv": ("google-forms", {}, (0, 0, 16, 0)),
     # Two finished responses with eight questions.
     "qualtrics.csv": ("qualtrics", {}, (0, 0, 16, 0)),
-    # The third response ends after one question.
-    "limesurvey.csv": ("limesurvey", {}, (0, 0, 17, 0)),
+    # Two of three responses were submitted.
+    "limesurvey.csv": ("limesurvey", {}, (0, 0, 16, 0)),
     # Three cancelled annotations, and one without a choice.
     "label_studio_pairwise.json": ("label-studio-pairs", {}, (3, 6, 0, 5)),
     "label_studio_rating.json": ("label-studio-ratings", {}, (2, 4, 16, 0)),

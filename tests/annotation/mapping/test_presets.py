@@ -40,6 +40,7 @@ def test_file_is_recognized_and_converted(name):
         # A win in only one order is a tie.
         ("mt_bench/model_judgment/gpt-4_pair.jsonl", ["a", "tie", "tie"]),
         ("arena_battles.json", ["a", "tie", "both_bad", "b"]),
+        ("arena_votes.csv", ["a", "b", "tie"]),
         ("label_studio_pairwise.json", ["a", "a", "a", "b", "a"]),
         ("prodigy_choice.jsonl", ["a", "b", "a"]),
     ],
@@ -54,6 +55,7 @@ def test_verdicts(name, verdicts):
         ("alpaca-eval-annotations", {"preference": 3}, "preference"),
         ("mt-bench-pairs", {"g1_winner": "model_1", "g2_winner": "model_3"}, "g2_winner"),
         ("arena", {"winner": "model_c"}, "winner"),
+        ("arena-votes", {"winner_model_a": 1, "winner_model_b": 1, "winner_tie": 0}, "winner_model_a"),
         ("label-studio-pairs", {"annotations": [{"result": [{"type": "pairwise", "value": {"selected": "up"}}]}]},
          "annotations"),
         ("prodigy-pairs", {"answer": "accept", "accept": ["c"], "options": [{"id": "a"}, {"id": "b"}]}, "accept"),

@@ -1,0 +1,169 @@
+"""Reads systems, aspects and raters from the names of columns, such as `gpt output`, `fluency (gpt)`, `gptFluency`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from .mapping import Cells
+from .names import ASPECTS, NAMES, OUTPUT_WORDS, find_fields, normalize, strip_number
+from .patterns import AmbiguousPattern, match_pattern
+
+_LINK_WORDS = """
+    of from by for the an is von vom der die das des de du la le s
+"""
+#: Words that are no part of a name of a system or an aspect at its edge.
+_LINKS = frozenset(_LINK_WORDS.split())
+_EDGES = " \t_-.:;,/|()[]{}<>'’\"“”#=?!–—"
+_RATER = re.compile(
+    r"\b(?:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter)[ _.-]?(?:\d{1,4}|[A-Z])\b"
+    r"|(?<![A-Za-z0-9])R\d{1,3}(?![A-Za-z0-9])",
+    re.IGNORECASE,
+)
+_AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
+RATING_WORDS = ASPECTS | set(NAMES["value"])
+_PROPERTY_WORDS = """
+    time times seconds length language lang date type status count tokens words latency cost url file label
+"""
+#: Beside a word for an output these are properties of it, as in `response time`.
+_PROPERTIES = RATING_WORDS | set(_PROPERTY_WORDS.split())
+_MOST_WORDS = 3
+
+
+@dataclass(frozen=True)
+class Token:
+    """A word in a name: in lower case, and its place."""
+
+    word: str
+    start: int
+    end: int
+
+
+def list_tokens(name: str) -> list[Token]:
+    """The words of a name: between them are other characters, digits, or a change to a capital letter."""
+    tokens, start = [], 0
+    for at in range(1, len(name) + 1):
+        if at == len(name) or _is_edge(name, at):
+            if name[start].isalnum():
+                tokens.append(Token(name[start:at].casefold(), start, at))
+            start = at
+    return tokens
+
+
+def _is_edge(name: str, at: int) -> bool:
+    before, here, after = name[at - 1], name[at], name[at + 1 : at + 2]
+    if before.isalpha() and here.isalpha():
+        return here.isupper() and (before.islower() or after.islower())
+    return not (before.isdigit() and here.isdigit())
+
+
+def clean_part(text: str) -> str:
+    """A part of a name without brackets, separators and linking words around it."""
+    text = text.strip(_EDGES)
+    while (words := text.split()) and len(words) > 1:
+        if words[0].casefold() in _LINKS:
+            text = text[len(words[0]) :].strip(_EDGES)
+        elif words[-1].casefold() in _LINKS:
+            text = text[: -len(words[-1])].strip(_EDGES)
+        else:
+            break
+    return re.sub(r"['’]s\Z", "", text)
+
+
+def split_affix(name: str, words: Collection[str]) -> tuple[str, str] | None:
+    """(the rest, the word) of a name that begins or ends with one of `words`; None if it does not, or is one."""
+    tokens = list_tokens(name)
+    for n in range(min(_MOST_WORDS, len(tokens) - 1), 0, -1):
+        for part, rest in ((tokens[-n:], name[: tokens[-n].start]), (tokens[:n], name[tokens[n - 1].end :])):
+            if "".join(token.word for token in part) in words and (rest := clean_part(rest)):
+                return rest, name[part[0].start : part[-1].end]
+    return None
+
+
+def read_output_name(name: str) -> str:
+    """The system in the name of a column with outputs; empty if it does not have the name of one."""
+    found = split_affix(name, OUTPUT_WORDS) if strip_number(name) == name else None
+    if found is None or not set(find_fields(name)) <= {"text", "text_a", "text_b"}:
+        return ""
+    is_other = not set(find_fields(found[0])) <= {"system_a", "system_b"} or normalize(found[0]) in _PROPERTIES
+    return "" if is_other else found[0]
+
+
+def read_rating_name(name: str, systems: Collection[str]) -> Cells | None:
+    """System, aspect and perhaps rater in the name of a column with ratings. None if it names none of the systems, or
+    several."""
+    rater = _RATER.search(name)
+    plain = name if rater is None else name[: rater.start()] + " " * len(rater[0]) + name[rater.end() :]
+    if (place := _find_system(plain, systems)) is None:
+        return None
+    system, start, end = place
+    before, after = clean_part(plain[:start]), clean_part(plain[end:])
+    label = _AT_END.search(plain[end:])
+    if label is not None and any(letter.isalpha() for letter in label[1]) and before:
+        before, after = "", clean_part(label[1])
+    aspect = re.sub(r"\s+", " ", f"{before} … {after}" if before and after else before or after)
+    cells = Cells(column=name, system=system, aspect=aspect, rater="" if rater is None else rater[0].strip())
+    return cells if aspect and normalize(aspect) not in _PROPERTIES - RATING_WORDS else None
+
+
+def _find_system(name: str, systems: Collection[str]) -> tuple[str, int, int] | None:
+    """(system, start, end) of the only system in a name; of `gpt` and `gpt-4` the longer one."""
+    tokens, found = list_tokens(name), []
+    for system in systems:
+        words = [token.word for token in list_tokens(system)]
+        for at in range(len(tokens) - len(words) + 1 if words else 0):
+            part = tokens[at : at + len(words)]
+            text = name[part[0].start : part[-1].end]
+            if [token.word for token in part] == words and (len(system) > 1 or text == system):
+                found.append((len(words), system, part[0].start, part[-1].end))
+                break
+    most = max((one[0] for one in found), default=0)
+    longest = [one for one in found if one[0] == most]
+    return longest[0][1:] if len(longest) == 1 else None
+
+
+def read_aspect_name(name: str) -> Cells | None:
+    """Aspect and rater in the name of a column with ratings of a single system, such as `fluency (rater 2)`."""
+    rater = _RATER.search(name)
+    plain = clean_part(name if rater is None else name[: rater.start()] + " " + name[rater.end() :])
+    last = plain.rsplit(".", 1)[-1]
+    if normalize(last) not in ASPECTS and not (rater is not None and normalize(last) in RATING_WORDS):
+        return None
+    return Cells(column=name, aspect=last, rater="" if rater is None else rater[0].strip())
+
+
+def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:
+    """Column -> system, if at least two columns have the name of an aspect and of one of several systems."""
+    found = {name: parts[0] for name in names if (parts := split_affix(_RATER.sub(" ", name), RATING_WORDS))}
+    found = {name: system for name, system in found.items() if not find_fields(system)}
+    return found if len(set(found.values())) > 1 else {}
+
+
+def find_pattern(cells: Sequence[Cells], free: Sequence[str]) -> Cells | None:
+    """A pattern that reads the columns as stated, and no other one of the `free` columns."""
+    if len(cells) < 2 or any(one.rater for one in cells):
+        return None
+    first = cells[0]
+    places = ("system", "aspect") if first.aspect else ("system",)
+    pattern = first.column
+    for name in places:
+        text = getattr(first, name)
+        if pattern.count(text) != 1:
+            return None
+        pattern = pattern.replace(text, f"{{{name}}}")
+    if not pattern.strip("{}").replace(places[0], ""):
+        return None  # {system} alone matches every column
+    try:
+        matched = match_pattern(pattern, free)
+    except AmbiguousPattern:
+        return None
+    if "}{" in pattern or matched != {one.column: {name: getattr(one, name) for name in places} for one in cells}:
+        return None
+    return Cells(pattern=pattern)
+
+
+def shorten_cells(cells: Sequence[Cells], free: Sequence[str]) -> list[Cells]:
+    """The columns by a pattern if there is one, otherwise one by one."""
+    pattern = find_pattern(cells, free)
+    return [pattern] if pattern is not None else [replace(one) for one in cells]

@@ -1,0 +1,167 @@
+"""Sheets as people make them: each leads to the right proposal or a question, and left-out columns are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from annotation.mapping import Proposal, convert_rows, open_table, propose_mapping, read_mapping
+
+JUDGED = [(k, k % 5 + 1, k % 3 + 1) for k in range(1, 7)]
+
+
+def propose(tmp_path: Path, head: str, rows: list[str], end: str = "") -> Proposal:
+    (tmp_path / "sheet.csv").write_text("\n".join([head, *rows, *([end] if end else [])]) + "\n")
+    return propose_mapping(open_table(tmp_path / "sheet.csv"))
+
+
+def convert(tmp_path: Path, proposal: Proposal) -> list[Any]:
+    mapping = read_mapping(proposal.mapping.as_json())
+    return list(convert_rows(open_table(tmp_path / "sheet.csv", reading=mapping.reading), mapping))
+
+
+def list_rated(tmp_path: Path, proposal: Proposal) -> set[tuple[str, str]]:
+    """(system, aspect) of all ratings."""
+    return {(row.values["system"], row.values["aspect"]) for row in convert(tmp_path, proposal) if row[1] == "ratings"}
+
+
+#: Every column is used: names of columns with two outputs and two ratings, the systems, and the aspect.
+NAMED = {
+    "spaces": ("gpt output,llama output,gpt fluency,llama fluency", ("gpt", "llama"), "fluency"),
+    "hyphens": ("output-gpt-4,output-llama,fluency-gpt-4,fluency-llama", ("gpt-4", "llama"), "fluency"),
+    "dots": ("gpt.response,llama.response,gpt.fluency,llama.fluency", ("gpt", "llama"), "fluency"),
+    "camel case": ("gptAnswer,llamaAnswer,gptFluency,llamaFluency", ("gpt", "llama"), "Fluency"),
+    "brackets": ("answer (gpt),answer (llama),fluency (gpt),fluency [llama]", ("gpt", "llama"), "fluency"),
+    "letters": ("Model A answer,Model B answer,Model A score,Model B score", ("Model A", "Model B"), "score"),
+    "names only": ("gpt,llama,gpt: quality,llama: quality", ("gpt", "llama"), "quality"),
+    "questions": ("Answer of X-1,Answer of Y-2,How good is the answer of X-1?,How good is the answer of Y-2?",
+                  ("X-1", "Y-2"), "How good is the answer"),
+    "German": ("Antwort von GPT,Antwort von Llama,Flüssigkeit GPT,Flüssigkeit Llama", ("GPT", "Llama"), "Flüssigkeit"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_systems_are_read_from_the_names_of_columns(tmp_path, name, is_constant):
+    head, systems, aspect = NAMED[name]
+    second = "I cannot help with that." if is_constant else "Perhaps {} it is."
+    rows = [f"p{k},What is {k}?,It is {k}.,I think {k} it is.,{second.format(k)},{a},{b}" for k, a, b in JUDGED]
+    proposal = propose(tmp_path, f"prompt_id,question,answer_gold,{head}", rows)
+    assert (proposal.questions, proposal.left_out) == ([], [])
+    assert list_rated(tmp_path, proposal) == {(system, aspect) for system in systems}
+    assert {row.values["system"] for row in convert(tmp_path, proposal) if row[1] == "outputs"} == set(systems)
+    assert next(row.values["references"] for row in convert(tmp_path, proposal) if row[1] == "items") == ["It is 1."]
+
+
+def test_columns_that_are_not_imported_are_named_with_a_value(tmp_path):
+    rows = [f"{k},What is {k}?,It is {k}.,{k}.5,2026-01-0{k}," for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "id,question,gpt output,seconds,asked on,later,", [f"{row}," for row in rows])
+    assert [(one.column, one.example) for one in proposal.left_out] == [
+        ("seconds", "1.5"), ("asked on", "2026-01-01"), ("later", ""),
+    ]  # fmt: skip
+    assert all(one.message for one in proposal.left_out)
+
+
+@pytest.mark.parametrize(
+    ("head", "cells", "asked"),
+    [
+        # Two columns of the same name, with a rating each
+        ("answer,score,answer,score", "It is {}.,{},Or {}.,{}", {"outputs", "ratings"}),
+        ("gpt output,llama output,rating", "It is {}.,Or it is {}.,{}", {"ratings"}),
+        ("gpt output,llama output,background", "It is {}.,Or it is {}.,In the year {}.", {"outputs"}),
+        ("gpt,refusal", "It is {}.,I cannot help with that.", {"outputs"}),
+        ("gpt output,llama output,gpt fluency,llama fluency,winner", "It is {}.,Or {}.,{},3,gpt", {"shape"}),
+        ("answer A,answer B,preferred", "It is {}.,Or it is {}.,A", {"constants.system_a", "constants.system_b"}),
+    ],
+)
+def test_what_is_ambiguous_is_asked(tmp_path, head, cells, asked):
+    rows = [f"p{k},What is {k}?,{cells.replace('{}', str(k))}" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, f"id,question,{head}", rows)
+    assert {question.member for question in proposal.questions} == asked
+
+
+def test_ratings_right_of_outputs_suggest_their_system(tmp_path):
+    rows = [f"Was ist {k}?,Es ist {k}.,{a},Oder {k}.,{b}" for k, a, b in JUDGED]
+    proposal = propose(tmp_path, "Frage,Ausgabe GPT,Bewertung,Ausgabe Llama,Bewertung", rows)
+    assert [question.suggestion for question in proposal.questions] == ["GPT", "Llama"]
+    assert [one.column for one in proposal.left_out] == ["Bewertung", "Bewertung (2)"]
+
+
+def test_which_output_is_better_makes_comparisons_of_the_two(tmp_path):
+    rows = [f"What is {k}?,It is {k}.,Or {k}.,{['gpt', 'llama', 'tie'][k % 3]}" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "question,gpt answer,llama answer,winner", rows)
+    assert proposal.questions == []
+    verdicts = [row.values["verdict"] for row in convert(tmp_path, proposal) if row[1] == "comparisons"]
+    assert verdicts == ["b", "tie", "a"] * 2
+
+
+def test_rows_of_totals_are_left_out_and_named(tmp_path):
+    rows = [f"q{k},What is {k}?,It is {k}.,{a}" for k, a, _b in JUDGED]
+    proposal = propose(tmp_path, "id,question,gpt answer,gpt score", rows, "Average,,,2.5\n,,,")
+    assert proposal.mapping.as_json()["only"] == {"question": True}
+    assert [reason.message for reason in proposal.reasons if reason.member == "only"]
+    assert sum(row[1] == "items" for row in convert(tmp_path, proposal)) == len(rows)
+    # Without a column that decides it
+    proposal = propose(tmp_path, "id,question,gpt answer,gpt score", rows, "Average,of all,of all,2.5")
+    assert [question.member for question in proposal.questions] == ["only"]
+
+
+def test_ids_that_are_missing_or_repeat_are_asked(tmp_path):
+    rows = [f"{'' if k == 3 else k},What is {k}?,It is {k}.,Or {k}." for k, _a, _b in JUDGED]
+    questions = propose(tmp_path, "ID,Question,GPT Answer,Llama Answer", rows).questions
+    assert [(one.member, "row 4" in one.message) for one in questions] == [("ids", True)]
+    rows = [f"{k % 5},What is {k}?,It is {k}.,Or {k}." for k, _a, _b in JUDGED]
+    questions = propose(tmp_path, "ID,Question,GPT Answer,Llama Answer", rows).questions
+    assert [one.member for one in questions] == ["ids"]
+
+
+def test_words_of_usual_scales_have_numbers_and_others_are_asked(tmp_path):
+    words = ["Strongly agree", "Disagree", "Neutral"]
+    rows = [f"{k},It is {k}.,{words[k % 3]},{k % 3} - so so,{'top' if k % 2 else 'flop'}" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "id,gpt output,gpt fluency,gpt clarity,gpt style", rows)
+    values = proposal.mapping.values["value"]
+    assert [values[word] for word in words] == [5, 2, 3]
+    assert (values["1 - so so"], values.keys() & {"top", "flop"}) == (1, set())
+    assert [question.member for question in proposal.questions] == ["values.value"]
+
+
+def test_raters_are_read_from_names_of_columns(tmp_path):
+    rows = [f"{k},What is {k}?,gpt,It is {k}.,{a},{b}" for k, a, b in JUDGED]
+    proposal = propose(tmp_path, "id,prompt,model,response,fluency rater 1,fluency rater 2", rows)
+    made = [row.values for row in convert(tmp_path, proposal) if row[1] == "ratings"]
+    assert {(one["rater"], one["aspect"]) for one in made} == {("rater 1", "fluency"), ("rater 2", "fluency")}
+
+
+def test_decimal_commas_dates_and_remarks(tmp_path):
+    rows = [f'{k};Was ist {k}?;Es ist {k}.;"{a},5";0{k}.02.2026;{"naja" if k == 2 else ""}' for k, a, _b in JUDGED]
+    proposal = propose(tmp_path, "Nr;Frage;Antwort GPT;Bewertung GPT;Datum;Anmerkung", rows)
+    assert proposal.questions == []
+    assert proposal.mapping.meta == {"items": ("Anmerkung",)}
+    assert [one.column for one in proposal.left_out] == ["Datum"]
+    assert next(row.values["value"] for row in convert(tmp_path, proposal) if row[1] == "ratings") == 2.5
+
+
+def test_ratings_without_texts_have_systems_and_lengths_are_no_ratings(tmp_path):
+    head = "id,gpt_fluency,gpt_meaning,llama_fluency,llama_meaning,gpt_length"
+    proposal = propose(tmp_path, head, [f"{k},{a},{b},{b},{a},{k * 7}" for k, a, b in JUDGED])
+    assert {one.system for one in proposal.mapping.ratings} == {"gpt", "llama"}
+    assert [one.column for one in proposal.left_out] == ["gpt_length"]
+
+
+def test_a_column_source_with_names_of_data_sets_is_no_source_text(tmp_path):
+    rows = [f"{k},{['sharegpt', 'evol'][k % 2]},What is {k}?,It is {k}.,gpt" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "Example ID,source,prompt,response,model", rows)
+    assert "source" not in proposal.mapping.columns
+    assert proposal.mapping.columns["item"] == ("Example ID",)
+    assert [one.column for one in proposal.left_out] == ["source"]
+
+
+def test_answers_of_a_form_are_ratings_by_the_words_of_their_scale(tmp_path):
+    names = [f"How {word} is the answer of {system}?" for word in ("fluent", "helpful") for system in ("GPT", "Llama")]
+    rows = [f"2026/01/1{k} 10:12:13 AM,a{k}@example.org,Agree,Disagree,Strongly agree,Neutral" for k in range(3)]
+    proposal = propose(tmp_path, ",".join(["Timestamp", "Email Address", *names]), rows)
+    assert proposal.mapping.preset == "google-forms"
+    assert proposal.mapping.values["value"] == {"Agree": 4, "Disagree": 2, "Strongly agree": 5, "Neutral": 3}
+    assert [(one.member, one.options) for one in proposal.questions][-1] == ("ratings", tuple(names))
