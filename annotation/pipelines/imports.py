@@ -14,7 +14,7 @@ from django.db import IntegrityError
 from django.utils import timezone
 
 from annotation.mapping import Fault as MappedFault
-from annotation.mapping import Table, convert_rows, open_files, open_table, read_mapping
+from annotation.mapping import Table, convert_rows, list_left_out, open_files, open_table, read_mapping
 from annotation.mapping.seen import Seen
 from annotation.models import Upload, UploadFault
 from annotation.parsers import (
@@ -53,6 +53,8 @@ from .import_store import described, promote
 #: The maximum number of rows and characters in memory before they are staged.
 _BATCH, _HELD = 2000, 8 << 20
 _ATTEMPTS = 3
+#: So many left-out columns are named in a hint.
+_LISTED = 50
 #: The maximum size of a file with a single object, in bytes.
 _DOCUMENT = 1 << 26
 #: Tables that other rows refer to.
@@ -206,6 +208,9 @@ class _Import:
         assert self.mapping is not None
         label = self.upload.files[index]["name"]
         self.hints += [f"{label}: {note}" for note in table.notes]
+        if left_out := [f"“{one.column}”" for one in list_left_out(table, self.mapping)]:
+            listed = ", ".join(left_out[:_LISTED]) + (", …" if len(left_out) > _LISTED else "")
+            self.hints.append(_("%(file)s: columns that are not imported: %(columns)s.", file=label, columns=listed))
         batches: dict[str, list[tuple[Any, ...]]] = {}
         characters = 0
         for converted in convert_rows(table, self.mapping, self.converted):

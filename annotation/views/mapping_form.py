@@ -13,7 +13,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from annotation.mapping import Cells, Table
-from annotation.mapping.mapping import FIELDS, LISTS
+from annotation.mapping.left_out import list_used
+from annotation.mapping.mapping import FIELDS, PLACES
 from annotation.mapping.plan import make_plan
 from annotation.mapping.presets import make_draft
 
@@ -134,8 +135,18 @@ class MappingForm:
                 groups.append((label, roles))
         return groups
 
+    def list_shown(self) -> set[str]:
+        """The columns with a line: if there are too many, those that are imported first."""
+        used = list_used(self.table, make_draft(self.document))
+        order = sorted(self.table.columns, key=lambda name: name not in used)
+        return set(order[:MOST_COLUMNS])
+
+    def count_hidden(self) -> int:
+        return max(0, len(self.table.columns) - MOST_COLUMNS)
+
     def list_lines(self) -> list[ColumnLine]:
-        columns = self.table.columns[:MOST_COLUMNS]
+        shown = self.list_shown()
+        columns = [name for name in self.table.columns if name in shown]
         roles = {
             column: name
             for name, named in self.document.get("columns", {}).items()
@@ -147,7 +158,9 @@ class MappingForm:
         }
         examples = find_examples(self.table, columns)
         lines = []
-        for number, column in enumerate(columns):
+        for number, column in enumerate(self.table.columns):
+            if column not in shown:
+                continue
             member, one = cells.get(column, ("", Cells()))
             role = roles.get(column, member)
             lines.append(ColumnLine(number, column, examples[column], role, one.system, one.aspect, one.item))
@@ -237,29 +250,35 @@ def show_value(value: Any, longest: int = EXAMPLE_LENGTH) -> str:
 def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     """The mapping that a sent form describes; what the form does not show is taken from `base`."""
     layout = sent.get("layout", "table")
-    columns = table.columns[:MOST_COLUMNS]
-    roles = {column: sent.get(f"role-{number}", "") for number, column in enumerate(columns)}
-    cells: dict[str, list[Document]] = {member: [] for member in CELLS}
-    stated = {*roles.values(), *(name for name in _FIXED["table"] if sent.get(f"fixed-{name}", "").strip())}
-    named: dict[str, Any] = {}
-    meta = []
-    for number, (column, role) in enumerate(roles.items()):
+    roles = {
+        column: (number, sent[f"role-{number}"])
+        for number, column in enumerate(table.columns)
+        if f"role-{number}" in sent
+    }
+    before = expand(table, base)
+    stated = {name for name in _FIXED["table"] if sent.get(f"fixed-{name}", "").strip()}
+    stated |= {role for _number, role in roles.values()}
+    cells: dict[str, list[Document]] = {
+        member: [_write_cell(column, one) for column, one in before[member] if column not in roles] for member in CELLS
+    }
+    kept = {name: [column for column in list_names(names) if column not in roles]
+            for name, names in base.get("columns", {}).items()}  # fmt: skip
+    named = {name: names for name, names in kept.items() if names}
+    meta = [column for column in base.get("meta", {}).get("items", ()) if column not in roles]
+    for column, (number, role) in roles.items():
         if role in cells:
-            cells[role].append(_read_cell(sent, number, column, role, stated))
+            cells[role].append(_read_cell(sent, number, column, role, stated, dict(before[role])))
         elif role == "meta":
             meta.append(column)
-        elif role in LISTS and role in named:
-            named[role] = [*([named[role]] if isinstance(named[role], str) else named[role]), column]
         elif role:
-            named[role] = [named[role], column] if role in named else column
+            named.setdefault(role, []).append(column)
     document = {name: value for name, value in base.items() if name not in ("columns", "outputs", "ratings")}
     shape = layout if layout in ("pairs", "preference") else _name_shape(base, cells)
     known = FIELDS[shape]
     document["shape"] = shape
-    if named := {name: column for name, column in named.items() if name in known}:
-        document["columns"] = named
+    if columns := {name: names[0] if len(names) == 1 else names for name, names in named.items() if name in known}:
+        document["columns"] = columns
     if layout == "table":
-        before = expand(table, base)
         for member, sent_cells in cells.items():
             if sent_cells:
                 document[member] = _keep_pattern(base, member, before[member], sent_cells)
@@ -286,25 +305,33 @@ def _name_shape(base: Document, cells: Values[str, list[Document]]) -> str:
     return "wide" if cells["outputs"] or cells["ratings"] else "long"
 
 
-def _read_cell(sent: QueryDict, number: int, column: str, role: str, stated: set[str]) -> Document:
+def list_names(names: Any) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
+
+
+def _write_cell(column: str, cells: Cells) -> Document:
+    return {"column": column, **{name: text for name in PLACES if (text := getattr(cells, name))}}
+
+
+def _read_cell(
+    sent: QueryDict, number: int, column: str, role: str, stated: set[str], before: dict[str, Cells]
+) -> Document:
     """Outputs or ratings in a column. Without other names, the column's name is that of the system; for ratings it is
-    that of the aspect, unless all rows have the same one."""
+    that of the aspect, unless all rows have the same one. The form does not show a rater; it stays."""
     names = ("system",) if role == "outputs" else ("system", "aspect", "item")
     parts = {name: text for name in names if (text := sent.get(f"{name}-{number}", "").strip())}
     if not parts:
         parts = {"aspect" if role == "ratings" and "aspect" not in stated else "system": column}
-    return {"column": column, **parts}
+    rater = before[column].rater if column in before else ""
+    return {"column": column, **parts, **({"rater": rater} if rater else {})}
 
 
 def _keep_pattern(
     base: Document, member: str, before: list[tuple[str, Cells]], cells: list[Document]
 ) -> list[Document]:
     """The patterns of `base`, if they say the same as what was sent."""
-    same = [
-        {"column": column, **{name: text for name in ("system", "aspect", "item") if (text := getattr(one, name))}}
-        for column, one in before
-    ]
-    return list(base[member]) if sorted(map(str, same)) == sorted(map(str, cells)) else cells
+    same = sorted(sorted(_write_cell(column, one).items()) for column, one in before)
+    return list(base[member]) if same == sorted(sorted(one.items()) for one in cells) else cells
 
 
 def _read_turns(sent: QueryDict, document: Document, base: Document) -> None:

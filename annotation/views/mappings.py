@@ -22,7 +22,7 @@ from annotation.services.uploads import check_mapping
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.pages import page
 
-from .mapping_form import MOST_COLUMNS, MappingForm, describe_member, read_form, show_value
+from .mapping_form import MappingForm, describe_member, read_form, show_value
 
 
 @dataclass(frozen=True)
@@ -116,10 +116,11 @@ def _render(
     preset = PRESETS.get(document.get("preset", ""))
     questions = proposal.questions if proposal is not None and error is None else []
     asked = {question.member.rpartition(".")[2] for question in questions}
+    form, draft = MappingForm(flatten_table(table, document.get("preset", "")), document), make_draft(document)
     context = {
         "project": upload.project,
         "upload": upload,
-        "form": MappingForm(flatten_table(table, document.get("preset", "")), document),
+        "form": form,
         "preview": preview,
         "rows": [(number, [show_value(value) for value in values]) for number, values in preview.rows],
         "made": [
@@ -139,8 +140,9 @@ def _render(
         and {"name": preset.name, "label": _(preset.label), "remark": preset.remark and _(preset.remark)},
         "questions": questions,
         "reasons": proposal.reasons if proposal is not None else [],
-        "left_out": list_left_out(table, make_draft(document)),
-        "is_cut": len(table.columns) > MOST_COLUMNS,
+        "left_out": list_left_out(table, draft),
+        "hidden": form.count_hidden(),
+        "only": list(draft.only.items()),
         "others": upload.files[1:],
     }
     return page(request, "annotation/upload/columns.html", context, status=200 if error is None else 422)

@@ -53,7 +53,7 @@ def test_from_my_spreadsheet_to_a_leaderboard(
     expect(page.locator("#given tbody tr")).to_have_count(5)
     expect(page.locator("select[name^=role-]")).to_have_count(40)
     assert axe(page) == []
-    mouse.click(".page-head button.primary")
+    mouse.click("#import button.primary")
     expect(page.locator("#upload-cancel")).to_be_visible()
     execute_in_worker(site, Upload.objects.get().run_id)
     expect(page.locator(".status[data-state=done]")).to_be_visible()
