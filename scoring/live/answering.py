@@ -243,7 +243,7 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
     if not all(hasattr(member, "judge") for member in members):
         detail = _("%(name)s scores single texts and cannot compare; choose an evaluator trained as comparative.")
         return {"error": "bad-input", "detail": detail % {"name": evaluator.name}}
-    from scoring.ml.evaluators.comparative.verdicts import decide_signs
+    from scoring.ml.evaluators.comparative.verdicts import average_thresholds, decide_signs
 
     a, b = (
         [Record(pair[side], context=tuple(pair.get("context", ()))) for pair in pairs] for side in ("a", "b")
@@ -262,7 +262,7 @@ def compare_pairs(evaluator: Evaluator, pairs: Sequence[Mapping[str, Any]], chec
         notes += [unknown] if unknown else []
     return {
         "signature": evaluator.signature,
-        "verdicts": decide_signs(probabilities).tolist(),
+        "verdicts": decide_signs(probabilities, average_thresholds([each.threshold for each in result])).tolist(),
         "probabilities": [
             {"better": better, "tie": tie, "worse": worse} for worse, tie, better in probabilities.tolist()
         ],

@@ -87,6 +87,12 @@ TRAINING = (
     ),
     flag("tie", True, "Whether it may call two texts indistinguishable."),
     flag(
+        "calibrate",
+        True,
+        "Fit probabilities and the share of ties to human verdicts on held-out groups, a tenth of the data if no "
+        "held-out part is given; without human verdicts or tie it has no effect.",
+    ),
+    flag(
         "comparison",
         True,
         "Compare two texts. Without it each text is classified alone as human or machine-written: the adversarial "
@@ -179,6 +185,7 @@ ENTRIES = (
         train_needs=("outputs",),
         aspect="one",
         compares=True,
+        revision=2,
         profile_defaults={
             PAPER: {
                 "form": "own",
@@ -186,6 +193,7 @@ ENTRIES = (
                 "max_length": 512,
                 "words": 250,
                 "restarts": 2,
+                "calibrate": False,
             },
             RECOMMENDED: {"learning_rate": 5e-5, "pooling": "sides"},
         },

@@ -6,7 +6,7 @@ Explained in docs/explanation/evaluators/comparative.md.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property
 from typing import Any, cast
 
@@ -20,12 +20,13 @@ from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.engine import Engine
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
+from scoring.ml.evaluators.comparative.calibration import Calibration
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
-from scoring.ml.evaluators.comparative.material import Material, get_material
+from scoring.ml.evaluators.comparative.material import HUMAN, Material, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import network_sizes, train_network
+from scoring.ml.evaluators.comparative.training import calibrate, choose_references, network_sizes, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
     OUTCOMES,
     Outcome,
@@ -46,7 +47,7 @@ from scoring.ml.training.estimate import count_rated_outputs, find_compared_pair
 from scoring.ml.training.frame import PROBE_ROWS, TrainingResult, make_artefact
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
-from scoring.ml.types import Dataset, Record, check_records
+from scoring.ml.types import Record, check_records
 
 #: The paper's range of a score: 50 references, 3 points each.
 MOST_POINTS = 150.0
@@ -92,6 +93,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         meetings = count_rated_outputs(job.dev, material.aspect) * job.integer("references")
         if job.flag("comparison"):
             meetings += len(find_compared_pairs(job.dev, material.aspect))
+            meetings += len(material.held_out(HUMAN)) if material.calibrated and material.human is not None else 0
         after = scoring_seconds(job.encoder, longest * meetings * (1 if job.profile == PAPER else 2), device)
         seconds = training_seconds(job.encoder, tokens, device) + after
         steps = sum(phase.steps for phase in phases)
@@ -108,7 +110,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         material = get_material(job)
         network, result, notes = train_network(job, material)
         aspects = (material.aspect,) if material.aspect is not None else ()
-        references = choose_references(job.train, material, job.integer("references"), job.rng("references"))
+        references = choose_references(material.train, material, job.integer("references"), job.rng("references"))
         state = {
             "references": [asdict(record) for record in references],
             "classes": ["worse", "tie", "better"],
@@ -119,14 +121,16 @@ class Comparative(TrainedEvaluator, PairJudge):
             network,
             result,
             material.examples(),
-            list_groups(job.train),
-            list_groups(job.dev),
+            list_groups(material.train),
+            list_groups(material.dev),
             aspects=aspects,
             state=state,
             notes=notes,
             simulated=material.human.simulated if material.human is not None else 0,
         )
-        return make_artefact(job, learned)
+        artefact = make_artefact(job, learned)
+        judge = cls(job.entry, artefact, job.entry.parse_options({"device": job.text("train_device")}))
+        return calibrate(job, material, artefact, judge.judge)
 
     # How it is applied
 
@@ -147,6 +151,17 @@ class Comparative(TrainedEvaluator, PairJudge):
         """Whether pairs are read in both directions."""
         chosen = self.options["symmetric"]
         return self.artefact.profile != PAPER if chosen is None else bool(chosen)
+
+    @cached_property
+    def calibration(self) -> Calibration | None:
+        """The calibration of its verdicts, fixed in training; None if it has none."""
+        numbers = self.artefact.state.get("calibration")
+        return None if numbers is None else Calibration(**numbers)
+
+    @property
+    def threshold(self) -> float | None:
+        """The difference of p(better) and p(worse) up to which a pair is tied; None if the most likely class counts."""
+        return None if self.calibration is None else self.calibration.threshold
 
     @property
     def mirrors(self) -> bool:
@@ -193,6 +208,9 @@ class Comparative(TrainedEvaluator, PairJudge):
             SignatureField("by", "by", by),
         ]
         expected = self.outcome == "expected"
+        if self.calibration is not None:
+            numbers = ":".join(f"{value:.4g}" for value in self.calibration.as_dict().values())
+            fields.append(SignatureField("calibration", "cal", numbers))
         if expected and (by == "skill" or not self.classifier.single):
             fields.append(SignatureField("outcome", "oc", self.outcome))
         if by == "skill":
@@ -241,7 +259,10 @@ class Comparative(TrainedEvaluator, PairJudge):
             probabilities[rows], truncated[rows] = self._by_single(chosen, progress)
         else:
             probabilities[rows], truncated[rows], consistency = self._by_pairs(chosen, progress)
-        return Verdicts(decide_signs(probabilities), probabilities, consistency, truncated)
+            if self.calibration is not None and len(rows):
+                probabilities[rows] = self.calibration.calibrate(probabilities[rows])
+        signs = decide_signs(probabilities, self.threshold)
+        return Verdicts(signs, probabilities, consistency, truncated, self.threshold)
 
     @property
     def classifier(self) -> ComparativeNetwork:
@@ -357,16 +378,6 @@ def _origins(job: FitJob, material: Material) -> list[str]:
         return []
     both = describe_shared_texts(job.train, material.samples) if material.strong is not None else ""
     return [describe_origins(job.train), *([both] if both else [])]
-
-
-def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
-    """Return up to `n` distinct machine-written texts of the `train` data in `material`, drawn by `rng`; without any,
-    texts of any system."""
-    pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
-    distinct = {(record.item, record.text): record for record in pool}
-    result = list(distinct.values())
-    chosen = np.sort(rng.choice(len(result), min(n, len(result)), replace=False)).tolist()
-    return [replace(result[place], references=()) for place in chosen]
 
 
 def _sigmoid(logits: Floats) -> Floats:

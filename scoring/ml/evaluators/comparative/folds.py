@@ -13,7 +13,7 @@ from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.cross_fitted import CrossFitted
 from scoring.ml.evaluators.comparative.evaluator import Comparative
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, decide_signs
+from scoring.ml.evaluators.comparative.verdicts import Outcome, Verdicts, average_thresholds, decide_signs
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.types import Record, check_records
 
@@ -73,7 +73,11 @@ class CrossFittedComparative(CrossFitted, PairJudge):
                 consistent, read = consistent + result.swap_consistency * len(own), read + len(own)
             done += len(own)
         probabilities /= np.maximum(times, 1)[:, None]
-        return Verdicts(decide_signs(probabilities), probabilities, consistent / read if read else None, truncated)
+        threshold = average_thresholds([judge.threshold for judge in self.judges])
+        return Verdicts(
+            decide_signs(probabilities, threshold), probabilities, consistent / read if read else None, truncated,
+            threshold,
+        )  # fmt: skip
 
     def _assign_rows(self, a: Sequence[Record], b: Sequence[Record]) -> list[list[int]]:
         """The pairs that each model judges. Raises `InvalidOption` for lists of different lengths, as a model does."""

@@ -17,6 +17,7 @@ from scoring.ml.training.finetune import FinetuneSettings
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob
+from scoring.ml.training.split import split_dataset
 from scoring.ml.types import Dataset
 
 SUPERVISED, HUMAN = "supervised", "human"
@@ -37,17 +38,21 @@ class Material:
         self.job = job
         self.notes: list[str] = []
         self.tie = job.flag("tie") and job.flag("comparison")
+        # A calibration needs human verdicts that the network has not learned from.
+        learns_ties = job.flag("calibrate") and self.tie and job.text("human") != "no"
+        self.calibrated = learns_ties and bool(job.train.ratings or job.train.comparisons)
+        self.train, self.dev = split_dataset(job) if self.calibrated else (job.train, job.dev)
         if job.number("smoothing") >= 1:
             raise InvalidOption(job.name, "smoothing", _("must be less than 1: at 1 nothing is left to learn"))
         if not job.flag("comparison"):
             self._only_strong()
-        n_empty = sum(not output.text.strip() for output in job.train.outputs)
-        if n_empty and n_empty == len(job.train.outputs):
+        n_empty = sum(not output.text.strip() for output in self.train.outputs)
+        if n_empty and n_empty == len(self.train.outputs):
             text = _("all %(n_empty)s outputs are empty: upload outputs with a text")
             raise TrainingDataError(job.name, text, n_empty=f"{n_empty:,}")
         if n_empty:
             self.notes.append(_("%(n_empty)s outputs are empty: left out") % {"n_empty": f"{n_empty:,}"})
-        self.samples = Samples.of(job.train, job.track)
+        self.samples = Samples.of(self.train, job.track)
         self.strong = self._strong()
         self.weak = self._weak()
         self.aspect, self.human = self._human()
@@ -97,7 +102,7 @@ class Material:
         job = self.job
         if job.text("weak") == "no" or not job.flag("comparison"):
             return None
-        weak = self.find_weak_pairs(job.train, self.samples)
+        weak = self.find_weak_pairs(self.train, self.samples)
         if weak:
             return weak
         if weak.steps:
@@ -129,12 +134,12 @@ class Material:
 
     def _human(self) -> tuple[str | None, HumanPairs | None]:
         job = self.job
-        judged = bool(job.train.ratings or job.train.comparisons)
+        judged = bool(self.train.ratings or self.train.comparisons)
         if job.text("human") == "no" or not job.flag("comparison") or (job.text("human") == "auto" and not judged):
             return None, None
-        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings", "comparisons"))
+        aspect = choose_aspect(job.name, self.train, job.aspect, ("ratings", "comparisons"))
         refuse_nan(job.name, job.train, [aspect])
-        result = self.judged_pairs(job.train, aspect)
+        result = self.judged_pairs(self.train, aspect)
         if len(result.pairs) < LEAST_HUMAN_PAIRS:
             hint = self._few(aspect, result)
             if job.text("human") == "yes" or (self.strong is None and self.weak is None):
@@ -154,7 +159,7 @@ class Material:
             "aspect": aspect,
             "least_human_pairs": LEAST_HUMAN_PAIRS,
         }
-        systems = {output.system for output in self.job.train.outputs}
+        systems = {output.system for output in self.train.outputs}
         if len(systems) < 2 and self.job.text("rating_pairs") == "context":
             hint += ". There is one system, so no two texts share a context: set rating_pairs to rater or all"
         if human.tied:
@@ -167,7 +172,7 @@ class Material:
 
     def _all_tied(self, aspect: str, n_pairs: int) -> str:
         """The error if no pair is decided. A lower tau helps only if judgements differ by less than it."""
-        decided = self.judged_pairs(self.job.train, aspect, tau=0.0).decided
+        decided = self.judged_pairs(self.train, aspect, tau=0.0).decided
         said = f"people call all {n_pairs} pairs of {aspect} tied"
         if decided:
             return f"{said} with this tau: lower tau, at tau=0 {decided} are decided"
@@ -187,7 +192,7 @@ class Material:
             self.tie,
             job.number("same_context"),
         )
-        taus = estimate_taus(job.train, aspect, settings)
+        taus = estimate_taus(self.train, aspect, settings)
         return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus, job.track)
 
     @cached_property
@@ -252,10 +257,10 @@ class Material:
 
     def _held_out(self, phase: str) -> list[Pair]:
         job = self.job
-        if job.dev is None:
+        if self.dev is None:
             return []
         if phase == HUMAN and self.aspect is not None:
-            pairs = self.judged_pairs(job.dev, self.aspect).pairs
+            pairs = self.judged_pairs(self.dev, self.aspect).pairs
             if not self.tie:
                 # An even split between better and worse has no correct answer but a tie.
                 pairs = tuple(pair for pair in pairs if pair.target[0] != pair.target[2])
@@ -263,13 +268,13 @@ class Material:
             order = rng.permutation(len(pairs))[: 4 * DEV_PAIRS].tolist()
             turned = rng.random(len(order)) < 0.5
             return [pairs[n].mirrored() if turn else pairs[n] for n, turn in zip(order, turned, strict=True)]
-        samples = Samples.of(job.dev, job.track)
+        samples = Samples.of(self.dev, job.track)
         result: list[Pair] = []
         if self.strong is not None:
             strong = StrongPairs(samples, same_context=job.number("same_context"), tie=self.tie)
             result += strong.draw(job.rng("dev:strong"), DEV_PAIRS) if strong else []
         if self.weak is not None:
-            weak = self.find_weak_pairs(job.dev, samples)
+            weak = self.find_weak_pairs(self.dev, samples)
             result += weak.draw(job.rng("dev:weak"), DEV_PAIRS) if weak else []
         return result
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 
 from evalapp.translation import gettext as _
+from scoring.ml.artefact import Artefact
 from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.comparative.batches import HeldOut, PairBatches
+from scoring.ml.evaluators.comparative.calibration import fit_with_figures
 from scoring.ml.evaluators.comparative.inputs import PairReader
-from scoring.ml.evaluators.comparative.material import Material, Phase
+from scoring.ml.evaluators.comparative.material import HUMAN, Material, Phase
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair
+from scoring.ml.evaluators.comparative.verdicts import Verdicts
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.curve import BEST, FinetuneResult
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob
+from scoring.ml.training.record import record_groups
 from scoring.ml.training.store import write_json
+from scoring.ml.types import Dataset, Record
 
 #: Dev accuracy this near to the most frequent answer after one epoch is a collapse.
 COLLAPSE = 0.02
@@ -133,3 +140,33 @@ def _train_phase(
         phase=_phase_name(phase.name, attempt),
         evaluate=evaluate if held_out is not None else None,
     )
+
+
+def calibrate(job: FitJob, material: Material, artefact: Artefact, judge: Callable[..., Verdicts]) -> Artefact:
+    """Return the `artefact` of a `job` with verdicts calibrated on the held-out human pairs of the `material`, if there
+    are enough; `judge` compares two lists of records."""
+    pairs = material.held_out(HUMAN) if material.calibrated and material.human is not None else []
+    if not pairs:
+        return artefact
+    tick = job.report_phase("calibration")
+    judged = judge([pair.a for pair in pairs], [pair.b for pair in pairs], progress=tick)
+    targets = np.array([pair.target for pair in pairs])
+    found = fit_with_figures(judged.probabilities, targets, record_groups(pair.a for pair in pairs))
+    record = artefact.record
+    if found is None:
+        text = _("Verdicts are not calibrated: %(n)s held-out pairs are too few, or they are of too few groups.")
+        record = replace(record, notes=(*record.notes, text % {"n": len(pairs)}))
+        return replace(artefact, record=record)
+    calibration, figures = found
+    record = replace(record, metrics={**record.metrics, **figures})
+    return replace(artefact, state={**artefact.state, "calibration": calibration.as_dict()}, record=record)
+
+
+def choose_references(train: Dataset, material: Material, n: int, rng: np.random.Generator) -> list[Record]:
+    """Return up to `n` distinct machine-written texts of the `train` data in `material`, drawn by `rng`; without any,
+    texts of any system."""
+    pool = material.samples.generated or tuple(r for r in train.outputs_with_context() if r.text.strip())
+    distinct = {(record.item, record.text): record for record in pool}
+    result = list(distinct.values())
+    chosen = np.sort(rng.choice(len(result), min(n, len(result)), replace=False)).tolist()
+    return [replace(result[place], references=()) for place in chosen]

@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/comparative.md#verdicts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -27,12 +27,14 @@ POINTS = (0.0, 1.0, 3.0)
 class Verdicts:
     """n comparisons. `signs` (n,): 1 the first text is better, -1 the second, 0 neither. `probabilities` (n, 3): worse,
     tie, better. `swap_consistency` is the share of pairs whose verdict is reversed when the texts swap places, None if
-    each was read in one direction or none was read. `truncated` (n,): a text was truncated."""
+    each was read in one direction or none was read. `truncated` (n,): a text was truncated. `threshold` is that of
+    `decide_signs`; None if verdicts are the most likely class."""
 
     signs: Signs
     probabilities: Floats
     swap_consistency: float | None
     truncated: Bools
+    threshold: float | None = None
 
     def __len__(self) -> int:
         return len(self.signs)
@@ -55,14 +57,29 @@ def symmetrise(forward: Floats, backward: Floats) -> Floats:
     return np.asarray((forward + backward[:, ::-1]) / 2)
 
 
-def decide_signs(probabilities: Floats) -> Signs:
-    """Return (n,) the most likely class of `probabilities` (n, 3) as 1, 0 or -1.
+def measure_lean(probabilities: Floats) -> Floats:
+    """Return (n,) p(better) - p(worse) of `probabilities` (n, 3)."""
+    return np.asarray(probabilities[:, 2] - probabilities[:, 0])
+
+
+def decide_signs(probabilities: Floats, threshold: float | None = None) -> Signs:
+    """Return (n,) the most likely class of `probabilities` (n, 3) as 1, 0 or -1; with a `threshold` the likelier of
+    better and worse, 0 if they differ by at most the threshold.
 
     Exactly equal better and worse are a tie, so that swapping the texts always mirrors the verdict.
     """
+    if threshold is not None:
+        lean = measure_lean(probabilities)
+        return np.where(np.abs(lean) > threshold, np.sign(lean), 0).astype(np.int8)
     worse, tie, better = probabilities.T
     won, lost = better > np.maximum(worse, tie), worse > np.maximum(better, tie)
     return won.astype(np.int8) - lost.astype(np.int8)
+
+
+def average_thresholds(thresholds: Sequence[float | None]) -> float | None:
+    """Return the mean of the `thresholds` of the models behind mean probabilities; None unless each model has one."""
+    known = [value for value in thresholds if value is not None]
+    return float(np.mean(known)) if known and len(known) == len(thresholds) else None
 
 
 def swap_consistency(forward: Floats, backward: Floats) -> float:

@@ -424,7 +424,8 @@ def test_gradient_reaches_the_encoder_and_the_heads(encoder, pooling):
 
 def test_plan_includes_the_time_to_score_the_held_out_part(encoder):
     def seconds(**more):
-        found = plan("comparative", make(), encoder=encoder, aspect="fluency", **more).seconds
+        options = {"calibrate": False, **more}
+        found = plan("comparative", make(), encoder=encoder, aspect="fluency", **options).seconds
         assert found is not None
         return found
 
@@ -436,6 +437,9 @@ def test_plan_includes_the_time_to_score_the_held_out_part(encoder):
     # Compared pairs are also read for the card; references and rated texts are more.
     assert bare < seconds(dev=replace(make(6), ratings=())) < bare + few
     assert seconds(dev=replace(make(6), ratings=(), comparisons=())) == pytest.approx(bare)
+    # A calibration reads the held-out human pairs once more.
+    compared = seconds(dev=replace(make(6), ratings=())) - bare
+    assert seconds(dev=replace(make(6), ratings=()), calibrate=True) == pytest.approx(bare + 2 * compared)
 
 
 def test_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
@@ -445,7 +449,9 @@ def test_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
 
     def after(**more):
         dev = make(10, prefix="d", **more)
-        found = plan("comparative", make(), dev=dev, encoder=encoder, aspect="fluency", references=2)
+        found = plan(
+            "comparative", make(), dev=dev, encoder=encoder, aspect="fluency", references=2, calibrate=False
+        )  # fmt: skip
         return found.afterwards
 
     rated, compared = after(comparisons=False), after(ratings=False)
@@ -521,7 +527,9 @@ def test_profiles(encoder, plain):
     entry = plain.entry
     paper, ours = entry.train_defaults("paper"), entry.train_defaults("recommended")
     differing = {name for name in paper if paper[name] != ours[name]}
-    assert differing == {"form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling"}
+    assert differing == {
+        "form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling", "calibrate"
+    }  # fmt: skip
     evaluator = quick(encoder, profile="paper", restarts=0)
     assert (evaluator.symmetric, evaluator.tie_rule, evaluator.reader.form) == (False, "paper", "own")
     assert (evaluator.outcome, evaluator.artefact.state["outcome"]) == ("verdict", "verdict")

@@ -99,7 +99,7 @@ def test_held_out_part_has_the_tau_of_the_training_data(tmp_path):
     narrow = replace(dataset(ratings=ratings({("i1", "a"): [5, 5], ("i1", "b"): [5.5, 5.5]})), aspects=())
     job = make_job("comparative", wide, {"rating_pairs": "context"}, dev=narrow, folder=tmp_path)
     material = Material.__new__(Material)
-    material.job, material.tie = job, True
+    material.job, material.tie, material.train = job, True, wide
     # An eighth of 1 to 9 is 1; of 5 to 5.5 it would be 0.0625.
     assert as_dict(material.judged_pairs(narrow, "good")) == {("i1", "a", "b"): (0, 1, 0)}
 
