@@ -14,7 +14,7 @@ from evalapp.translation import gettext_noop
 
 from . import records
 from .mapping import Cells, Ids, Mapping, Reading, Turns
-from .names import find_scale
+from .names import find_scale, read_verdict_word
 from .records import Flatten, Row, WrongRecord, is_number
 from .sources import Report, Source
 from .tables import Table
@@ -30,6 +30,8 @@ WORDS = {
     "system": ("system", "model", "generator", "model_id", "model_name", "system_id", "system_name"),
     "text": ("response", "output", "answer", "text", "completion", "generation", "reply", "hypothesis", "summary",
              "displayed_text"),
+    "references": ("references", "reference", "ref"),
+    "group": ("group", "group_id"),
     "rater": ("rater", "annotator", "worker", "workerid", "user", "username", "email", "annotator_id"),
 }  # fmt: skip
 _PAIR_ENDS = (("1", "2"), ("a", "b"), ("left", "right"))
@@ -222,13 +224,46 @@ def _list_objects(value: Any) -> list[Row]:
 
 def _make_label_studio_pairs(columns: Columns, rows: Rows) -> dict[str, Any]:
     data = [column for column in columns if column.startswith("data.")]
-    picked = {**_columns(data, "context", "source"), **_same("item", "rater", "aspect", "verdict")}
+    picked = {
+        **_columns(data, "context", "source", "references", "group"),
+        **_same("item", "rater", "aspect", "verdict"),
+    }
     if own := next((column for column in data if column[5:].lower() in ("item", "item_id", "prompt_id")), None):
         picked["item"] = own
+    return {"shape": "pairs", "columns": {**picked, **_pick_sides(data)}}
+
+
+def _pick_sides(columns: Columns) -> dict[str, str]:
+    """The columns with the texts and the systems of the two sides."""
+    picked: dict[str, str] = {}
     for names, words in ((("text_a", "text_b"), WORDS["text"]), (("system_a", "system_b"), WORDS["system"])):
-        if pair := pick_pair(data, words):
+        if pair := pick_pair(columns, words):
             picked.update(zip(names, pair, strict=True))
-    return {"shape": "pairs", "columns": picked}
+    return picked
+
+
+def _is_label_studio_pairs(columns: Columns, rows: Rows) -> bool:
+    """Whether there are pairwise results, or choices that say which of two texts is better."""
+    if _has_result("pairwise")(columns, rows):
+        return True
+    data = [column for column in columns if column.startswith("data.")]
+    return "text_a" in _pick_sides(data) and _has_result("choices")(columns, rows)
+
+
+def _is_argilla_pairs(columns: Columns, rows: Rows) -> bool:
+    fields = [column for column in columns if column.startswith("fields.")]
+    return _is_argilla(columns, rows) and "text_a" in _pick_sides(fields)
+
+
+def _make_argilla_pairs(columns: Columns, rows: Rows) -> dict[str, Any]:
+    own = [column for column in columns if column.startswith(("fields.", "metadata."))]
+    picked = {**_columns(own, "item", "context", "source", "references", "group"), **_pick_sides(own)}
+    words = {word: read_verdict_word(word) for row in rows if isinstance(word := row.get("value"), str)}
+    return {
+        "shape": "pairs", "columns": {**picked, **_same("rater", "aspect"), "verdict": "value"},
+        **({} if "item" in picked else {"ids": {"source": "hash"}}),
+        "values": {"verdict": {word: verdict for word, verdict in words.items() if verdict is not None}},
+    }  # fmt: skip
 
 
 def _make_ratings(prefix: str = "", *judged: str) -> Callable[[Columns, Rows], dict[str, Any]]:
@@ -236,7 +271,8 @@ def _make_ratings(prefix: str = "", *judged: str) -> Callable[[Columns, Rows], d
 
     def make(columns: Columns, rows: Rows) -> dict[str, Any]:
         own = [column for column in columns if column.startswith(prefix) and column not in ("value", "aspect", "rater")]
-        picked = {**_columns(own, "item", "context", "source", "system", "text"), **_same(*judged)}
+        fields = ("item", "context", "source", "references", "group", "system", "text")
+        picked = {**_columns(own, *fields), **_same(*judged)}
         mapping: dict[str, Any] = {"shape": "long", "columns": picked, **_values(rows)}
         if not {"context", "source"} & picked.keys():
             mapping["make_items"] = True
@@ -487,7 +523,7 @@ PRESETS: dict[str, Preset] = {
             gettext_noop("Upload items and outputs first."),
         ),
         Preset(
-            "label-studio-pairs", gettext_noop("Label Studio comparisons"), _has_result("pairwise"),
+            "label-studio-pairs", gettext_noop("Label Studio comparisons"), _is_label_studio_pairs,
             _make_label_studio_pairs, records.flatten_label_studio_pairs,
             gettext_noop("Cancelled annotations are left out."),
         ),
@@ -495,6 +531,11 @@ PRESETS: dict[str, Preset] = {
             "label-studio-ratings", gettext_noop("Label Studio ratings"),
             _has_result("rating", "number", "choices"), _make_ratings("data.", "rater", "aspect", "value"),
             records.flatten_label_studio_ratings, gettext_noop("Cancelled annotations are left out."),
+        ),
+        Preset(
+            "argilla-pairs", gettext_noop("Argilla records with two texts"), _is_argilla_pairs,
+            _make_argilla_pairs, records.flatten_argilla,
+            gettext_noop("Only submitted responses are imported."),
         ),
         Preset(
             "argilla", gettext_noop("Argilla records"), _is_argilla,

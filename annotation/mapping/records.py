@@ -13,6 +13,8 @@ import orjson
 
 from evalapp.translation import gettext as _
 
+from .names import read_verdict_word
+
 Row = dict[str, Any]
 Flatten = Callable[[Row], Iterator[Row]]
 
@@ -304,25 +306,38 @@ def _list_results(row: Row) -> Iterator[tuple[str, Row]]:
         if not annotation.get("was_cancelled"):
             person = name_person(annotation.get("completed_by"))
             for result in read_objects(annotation, "result"):
-                yield person, result
+                yield person or _read_note(result), result
+
+
+def _read_note(result: Row) -> str:
+    """The first note of a result: exports of evalapp have the rater there."""
+    notes = read_object(result, "meta").get("text")
+    return notes[0] if isinstance(notes, list) and notes and isinstance(notes[0], str) else ""
 
 
 def flatten_label_studio_pairs(row: Row) -> Iterator[Row]:
-    """Tasks of Label Studio with pairwise results. The task's texts are in `data.*`."""
+    """Tasks of Label Studio with pairwise results, or a choice of the better text. The task's texts are in `data.*`."""
     data = {f"data.{name}": value for name, value in read_object(row, "data").items()}
-    for person, result in _list_results(row):
+    results = list(_list_results(row))
+    for person, result in results:
+        value = read_object(result, "value")
+        base = {**data, "item": row.get("id"), "rater": person, "aspect": str(result.get("from_name"))}
         if result.get("type") == "pairwise":
-            selected = read_object(result, "value").get("selected")
+            selected = value.get("selected")
             if not isinstance(selected, str) or selected not in _SIDES:
                 raise WrongRecord("annotations", _("The selected side must be left or right."))
-            yield {**data, "item": row.get("id"), "rater": person, "aspect": str(result.get("from_name")),
-                   "verdict": _SIDES[selected]}  # fmt: skip
+            yield {**base, "verdict": _SIDES[selected]}
+        elif result.get("type") == "choices" and len(choices := read_list(value, "choices")) == 1:
+            yield {**base, "verdict": read_verdict_word(str(choices[0])) or str(choices[0])}
+    if not results:  # the texts of a task that nobody has judged yet
+        yield {**data, "item": row.get("id")}
 
 
 def flatten_label_studio_ratings(row: Row) -> Iterator[Row]:
     """Tasks of Label Studio with ratings, numbers, and single choices."""
     data = {f"data.{name}": value for name, value in read_object(row, "data").items()}
-    for person, result in _list_results(row):
+    results = list(_list_results(row))
+    for person, result in results:
         value: Any = read_object(result, "value")
         value = value.get(
             {"rating": "rating", "number": "number", "choices": "choices"}.get(str(result.get("type")), "")
@@ -332,6 +347,8 @@ def flatten_label_studio_ratings(row: Row) -> Iterator[Row]:
         if value is not None:
             yield {**data, "task": row.get("id"), "rater": person, "aspect": str(result.get("from_name")),
                    "value": value}  # fmt: skip
+    if not results:
+        yield {**data, "task": row.get("id")}
 
 
 def flatten_argilla(row: Row) -> Iterator[Row]:
@@ -340,7 +357,10 @@ def flatten_argilla(row: Row) -> Iterator[Row]:
         **{f"fields.{name}": value for name, value in read_object(row, "fields").items()},
         **{f"metadata.{name}": value for name, value in read_object(row, "metadata").items()},
     }
-    if isinstance(row.get("responses"), list):
+    if isinstance(stored := base.pop("metadata.judgements", None), str):
+        # Exports of evalapp: Argilla accepts responses by its own users only.
+        yield from _read_judgements(base, stored)
+    elif isinstance(row.get("responses"), list):
         for response in read_objects(row, "responses"):
             if response.get("status", "submitted") == "submitted":
                 for question, answer in read_object(response, "values").items():
@@ -350,6 +370,17 @@ def flatten_argilla(row: Row) -> Iterator[Row]:
             for answer in read_objects({question: answers}, question):
                 if answer.get("status", "submitted") == "submitted":
                     yield from _flatten_answer(base, answer.get("user_id"), question, answer)
+
+
+def _read_judgements(base: Row, stored: str) -> Iterator[Row]:
+    try:
+        judgements = orjson.loads(stored)
+    except orjson.JSONDecodeError as error:
+        raise WrongRecord("metadata.judgements", _("It is not JSON: %(error)s.", error=error)) from error
+    for one in read_objects({"judgements": judgements}, "judgements"):
+        yield {**base, "rater": one.get("rater"), "aspect": one.get("aspect"), "value": one.get("value")}
+    if not judgements:
+        yield base
 
 
 def _flatten_answer(base: Row, person: Any, question: str, answer: Any) -> Iterator[Row]:

@@ -11,6 +11,7 @@ import pytest
 from annotation.exporters import canonical
 from annotation.exporters.layouts.workbook import MAX_TEXT, count_units, cut_cell
 from annotation.exporters.options import ExportOptions
+from annotation.mapping import open_table, propose_mapping
 from annotation.mapping.aligned import list_folder
 from annotation.pipelines.exports import write_export
 from annotation.services.uploads import Incoming, receive_upload
@@ -148,6 +149,31 @@ def test_tasks_come_back_with_every_judgement(project, target, tmp_path, format,
     compared = select_plain(read(project, "comparisons", *COMPARISON))
     named = ("2", "a b", "reference 1", "r", "better", "b")
     assert read(target, "comparisons", *COMPARISON) == sorted([*compared, named], key=repr)
+
+
+@pytest.mark.parametrize(("format", "rating", "comparison"), [
+    ("label-studio", "rating.json", "comparison.json"),
+    ("argilla", "rating.records.json", "comparison.records.json"),
+])  # fmt: skip
+def test_tasks_are_recognized_without_their_mappings(project, target, tmp_path, format, rating, comparison):
+    folder = export(project, tmp_path / "out", format)
+    for number, name in enumerate((rating, comparison)):
+        proposal = propose_mapping(open_table(folder / name))
+        assert (proposal.mapping.preset.startswith(format), proposal.questions) == (True, [])
+        file = tmp_path / f"{number}.json"
+        file.write_text(json.dumps(proposal.mapping.as_json()))
+        load(target, folder / name, file)
+    assert {row[0] for row in read(target, "items", *ITEM)} == {row[0] for row in read(project, "items", *ITEM)}
+    # Names of aspects as Label Studio and Argilla accept them; only the mapping of the export has the original ones.
+    ratings = [
+        sorted(((*row[:4], *row[5:]) for row in rows), key=repr)
+        for rows in (read(target, "ratings", *RATING), name_checkpoints(read(project, "ratings", *RATING)))
+    ]
+    assert ratings[0] == ratings[1]
+    assert (
+        len(read(target, "comparisons", *COMPARISON))
+        == len(select_plain(read(project, "comparisons", *COMPARISON))) + 1
+    )
 
 
 def test_mt_metrics_eval_comes_back_in_its_order(project, target, tmp_path):
