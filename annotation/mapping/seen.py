@@ -6,9 +6,28 @@ import sqlite3
 from collections.abc import Hashable
 
 #: So many are remembered in memory, more in a temporary file.
-_MOST = 300_000
+_MOST = 100_000
 #: The number of a file is stored above that of a row.
 _FILE = 1 << 40
+_WORD = (1 << 64) - 1
+#: Bytes of the filter, a power of two. 30 million keys set 36 % of its bits, so one new key in eight is looked up.
+_FILTER = 1 << 24
+
+
+class _Filter:
+    """A Bloom filter with two bits for each key. It knows most new keys without looking into the file."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray(_FILTER)
+
+    def add(self, code: int) -> None:
+        for place in (code, code >> 27):
+            self.bytes[place >> 3 & _FILTER - 1] |= 1 << (place & 7)
+
+    def may_have(self, code: int) -> bool:
+        other = code >> 27
+        first, second = self.bytes[code >> 3 & _FILTER - 1], self.bytes[other >> 3 & _FILTER - 1]
+        return bool(first >> (code & 7) & second >> (other & 7) & 1)
 
 
 class Seen:
@@ -16,8 +35,10 @@ class Seen:
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._near: dict[int, tuple[int, int]] = {}
+        #: The place above the hash of the content.
+        self._near: dict[int, int] = {}
         self._far: sqlite3.Connection | None = None
+        self._filter = _Filter()
         self._files: list[str] = []
 
     def begin_file(self, name: str) -> None:
@@ -27,28 +48,38 @@ class Seen:
     def add(self, key: Hashable, content: Hashable, row: int) -> tuple[str, int] | bool:
         """True if `key` is new, False if it had the same content before, otherwise (file or "" if it is this one, row)
         of the other content."""
-        code, text = hash(key), hash(content)
+        code, text = hash(key), hash(content) & _WORD
         before = self._near.get(code)
-        if before is None and self._far is not None:
-            before = self._far.execute("SELECT content, place FROM seen WHERE key = ?", [code]).fetchone()
-        place = row + _FILE * (len(self._files) - 1)
+        if before is None and self._far is not None and self._filter.may_have(code):
+            before = self._find_far(code)
         if before is None:
-            self._near[code] = (text, place)
+            self._near[code] = (row + _FILE * (len(self._files) - 1)) << 64 | text
             if len(self._near) >= self._most:
                 self._spill()
             return True
-        if before[0] == text:
+        if before & _WORD == text:
             return False
-        file = before[1] // _FILE
-        return "" if file == len(self._files) - 1 else self._files[file], before[1] % _FILE
+        file, place = divmod(before >> 64, _FILE)
+        return "" if file == len(self._files) - 1 else self._files[file], place
+
+    def _find_far(self, code: int) -> int | None:
+        assert self._far is not None
+        row = self._far.execute("SELECT place, content FROM seen WHERE key = ?", [code]).fetchone()
+        return None if row is None else row[0] << 64 | row[1] & _WORD
 
     def _spill(self) -> None:
         if self._far is None:
             self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
             self._far.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000;")
-            self._far.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, content INTEGER, place INTEGER)")
-        rows = sorted((code, *value) for code, value in self._near.items())
+            self._far.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, place INTEGER, content INTEGER)")
         self._far.execute("BEGIN")
-        self._far.executemany("INSERT OR IGNORE INTO seen VALUES (?, ?, ?)", rows)
+        codes = sorted(self._near)
+        self._far.executemany("INSERT INTO seen VALUES (?, ?, ?)", map(self._as_row, codes))
         self._far.execute("COMMIT")
         self._near.clear()
+
+    def _as_row(self, code: int) -> tuple[int, int, int]:
+        self._filter.add(code)
+        value = self._near[code]
+        text = value & _WORD
+        return code, value >> 64, text - (text >> 63 << 64)  # a signed number

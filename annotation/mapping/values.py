@@ -23,11 +23,11 @@ CONTENT_NAMES, ROLE_NAMES = frozenset(_CONTENT), frozenset(_ROLE)
 
 
 class WrongValue(ValueError):
-    """A cell that cannot be used: `message`, and `way_out`."""
+    """A cell that cannot be used: `message`, `way_out`, and its column, if known."""
 
-    def __init__(self, message: str, way_out: str) -> None:
+    def __init__(self, message: str, way_out: str, column: str = "") -> None:
         super().__init__(message)
-        self.message, self.way_out = message, way_out
+        self.message, self.way_out, self.column = message, way_out, column
 
 
 def get_value(row: Row, column: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,52 @@ def test_more_is_remembered_than_fits_in_memory():
     assert seen.add(("items", 1), "text", 100) is False
     seen.begin_file("b")
     assert seen.add(("items", 7), "other", 2) == ("a", 7)
+    assert all(seen.add(("items", k), "text", k) is False for k in range(1, 100))
+
+
+def test_memory_stays_bounded_for_many_items():
+    """Fifty times as many keys need no more memory than those that fit in it."""
+    peaks = []
+    for count in (2_000, 100_000):
+        tracemalloc.start()
+        seen = Seen(most=1_000)
+        seen.begin_file("a")
+        for k in range(count):
+            assert seen.add(("items", k), "text", k) is True
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 500_000, peaks
+
+
+def test_only_one_side_of_a_pair_has_a_text(tmp_path):
+    columns = {"item": "id", "system_a": "a", "system_b": "b", "text_b": "t", "verdict": "w"}
+    mapping = {"shape": "pairs", "columns": columns, "constants": JUDGED, "make_items": False}
+    made = convert(tmp_path, [{"id": 1, "a": "gpt", "b": "llama", "t": "x", "w": "a"}], mapping)
+    assert made["outputs"] == [{"item": "1", "system": "llama", "text": "x"}]
+
+
+def test_steps_flags_and_names_of_a_row(tmp_path):
+    rows = [{"id": 1, "m": "g", "t": "x", "n": step, "s": flag, "q": 3} for step, flag in
+            ((10, True), ("20", "no"), (None, None), ("1.5", False), (30, "maybe"))]  # fmt: skip
+    mapping = {"shape": "long", "make_items": False, "constants": {"rater": "r", "aspect": "q"},
+               "columns": {"item": "id", "system": "m", "text": "t", "step": "n", "simulated": "s", "value": "q"},
+               "values": {"system": {"g": "gpt"}}, "meta": {"ratings": ["n"]}}  # fmt: skip
+    made = convert(tmp_path, rows, mapping)
+    assert [(row["system"], row.get("step")) for row in made["outputs"]] == [
+        ("gpt", step) for step in (10, 20, None, 30)
+    ]
+    ratings = [(row.get("step"), row.get("simulated"), row.get("meta")) for row in made["ratings"]]
+    assert ratings == [(10, True, {"n": 10}), (20, None, {"n": "20"}), (None, None, None)]
+    assert made["faults"] == [(4, "n"), (5, "s")]
+
+
+def test_names_in_the_mapping_are_replaced_as_well(tmp_path):
+    mapping = {"shape": "wide", "columns": {"item": "id"}, "make_items": False, "constants": {"rater": "r"},
+               "outputs": [{"pattern": "{system}_out"}], "ratings": [{"pattern": "{system}_{aspect}"}],
+               "values": {"system": {"g": "gpt"}}}  # fmt: skip
+    made = convert(tmp_path, [{"id": 1, "g_out": "x", "g_fluency": 3}], mapping)
+    assert made["outputs"] == [{"item": "1", "system": "gpt", "text": "x"}]
+    assert made["ratings"] == [{"item": "1", "system": "gpt", "rater": "r", "aspect": "fluency", "value": 3}]
 
 
 def test_mixed_types_are_faults_of_their_rows(tmp_path):
