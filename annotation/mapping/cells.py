@@ -36,7 +36,7 @@ def make_text_reader(column: str, rule: Turns) -> Read:
 
 
 def cut_turns(text: Any) -> tuple[list[str], str | None]:
-    """(turns before, text) of what a reader of texts returns."""
+    """(turns before, text): a text, or the last turn."""
     if type(text) is list:
         return (text[:-1], text[-1]) if text else ([], None)
     return [], text
