@@ -325,7 +325,7 @@ def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
     evaluations: dict[str, Lines] = {}
     for number, model in enumerate(models):
         fold = f"fold {number + 1}" if len(models) > 1 else ""
-        phase, before = 1, 0.0
+        phase, before = 1, -1.0
         for row in model["log"]:
             step = row.get("step")
             if not isinstance(step, int | float):

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
 from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import collate
+from scoring.ml.engine import Engine, collate
+from scoring.ml.training.head import HeadData
 from scoring.ml.training.job import FitJob
 
 # Batches that are drawn together and sorted by length inside: little padding, almost the same randomness.
@@ -28,6 +29,14 @@ def length_grouped(lengths: Ints, batch_size: int, rng: np.random.Generator) -> 
     return [batches[int(number)] for number in rng.permutation(len(batches))]
 
 
+def read_features(network: Any, encodings: Encodings, pad_id: int, tick: Callable[[int, int], object]) -> torch.Tensor:
+    """Return `network.read_features` of all `encodings`, (rows, k) on the CPU; `tick(done, total)` counts rows."""
+    device = str(next(network.parameters()).device)
+    return Engine(device=device, pad_id=pad_id).map(
+        encodings, network.read_features, report=lambda share: tick(round(share * len(encodings)), len(encodings))
+    )
+
+
 class RowBatches:
     """Epochs over fixed rows: one input and some values (name -> tensor with one row per input) each."""
 
@@ -35,16 +44,18 @@ class RowBatches:
         self,
         encodings: Encodings,
         values: Mapping[str, torch.Tensor],
-        batch_size: int,
+        groups: Sequence[str],
         job: FitJob,
         *,
         pad_id: int,
         phase: str = "training",
         choose: Callable[[int], Ints] | None = None,
     ) -> None:
-        """`choose(epoch)`: the rows of an epoch, always the same number; None is all rows."""
-        self.encodings, self.values, self.batch_size = encodings, dict(values), batch_size
+        """`groups`: the split group of each row. `choose(epoch)`: the rows of an epoch, always the same number; None is
+        all rows."""
+        self.encodings, self.values, self.groups = encodings, dict(values), groups
         self.job, self.pad_id, self.phase, self.choose = job, pad_id, phase, choose
+        self.batch_size = job.integer("batch_size")
         self.batches: list[Ints] = []
         self.set_epoch(0)
 
@@ -53,9 +64,20 @@ class RowBatches:
 
     def set_epoch(self, epoch: int) -> None:
         """Draw the epoch's batches."""
-        rows = np.arange(len(self.encodings)) if self.choose is None else self.choose(epoch)
+        rows = self._choose_rows(epoch)
         rng = self.job.rng(f"{self.phase}:batches:{epoch}")
         self.batches = [rows[batch] for batch in length_grouped(self.encodings.lengths[rows], self.batch_size, rng)]
+
+    def _choose_rows(self, epoch: int) -> Ints:
+        return np.arange(len(self.encodings)) if self.choose is None else self.choose(epoch)
+
+    def head_data(self, network: Any) -> HeadData:
+        """Features of the first epoch's rows."""
+        rows = np.sort(self._choose_rows(0))
+        features = read_features(network, self.encodings.take(rows), self.pad_id, self.job.report_phase("encoding"))
+        chosen = torch.from_numpy(rows)
+        values = {name: value[chosen] for name, value in self.values.items()}
+        return HeadData(features, values, [self.groups[row] for row in rows.tolist()])
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         rows = self.batches[number]

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from transformers import (
@@ -33,12 +33,15 @@ from transformers.utils import logging as transformers_logging
 from scoring.ml.engine import resolve_device
 from scoring.ml.network import Network
 from scoring.ml.training.curve import BEST, Curve, Evaluate, FinetuneResult, all_finite, finite_or_none, read_result
+from scoring.ml.training.head import HEAD, HasHead, HeadData, fit_head, is_head, restore_head, store_head
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.store import read_tensors, write_whole
 from scoring.ml.training.threads import keep_threads
 from scoring.ml.training.together import WEIGHT, Shares, Together, current_group
 
 COMPLETE = "complete"
+#: Values of `FinetuneSettings.stages`.
+TOGETHER, BOTH, BEST_STAGE = "together", "both", "best"
 #: Number of weights from which memory left over by earlier phases is worth collecting.
 COLLECT_FROM = 50_000_000
 CHECKPOINT_SECONDS = 60.0
@@ -58,6 +61,14 @@ class Batches(Protocol):
         """Draw the epoch's batches; called before each epoch."""
 
 
+@runtime_checkable
+class HeadBatches(Batches, Protocol):
+    """Batches that also give what the head alone learns from."""
+
+    def head_data(self, network: Any) -> HeadData:
+        """Features by the frozen encoder of `network`, with the values and groups of their rows."""
+
+
 @dataclass(frozen=True)
 class FinetuneSettings:
     """Training ends after `epochs` or `max_steps`, or after `patience` evaluations without improvement (None = never).
@@ -65,6 +76,11 @@ class FinetuneSettings:
 
     `better` names the metric that chooses the weights; with `lower_is_better` the lowest value wins. Warm-up is a share
     of all steps; afterwards the rate falls linearly to 0, or stays with schedule "constant".
+
+    `stages`: "together" trains head and encoder from the given weights; "head" fits the head alone; "both" fits the
+    head first and then trains both; "best" as well, and without a better evaluation the head alone is kept.
+    `head_learning_rate` None is `learning_rate`. `from_head`: the head has been trained before, so it is fitted with a
+    penalty on the distance to it.
     """
 
     learning_rate: float
@@ -84,6 +100,9 @@ class FinetuneSettings:
     device: str = "auto"
     #: The metrics of an evaluation that enter the curve; None is all.
     curve: tuple[str, ...] | None = None
+    stages: str = TOGETHER
+    head_learning_rate: float | None = None
+    from_head: bool = False
 
 
 def finetune(
@@ -104,7 +123,8 @@ def finetune(
     not finite end the training: the last row of its log then has `diverged`, and `kept`, the step of the best weights
     or None; without best weights, `network` is not usable. `after_step(network, step)` may change buffers of the
     network only. If several processes share the training, only the first calls `evaluate`; all other parts of an
-    evaluator must behave identically in each process.
+    evaluator must behave identically in each process. Unless the stages are "together", `network` is a `HasHead` and
+    `batches` are `HeadBatches`.
     """
     folder = job.phase_folder(phase)
     done = read_result(folder, network)
@@ -119,10 +139,18 @@ def finetune(
     keep_threads(job.folder)
     set_seed(job.torch_seed(phase))
     keeper = _Keeper(batches, settings, job, phase, evaluate, after_step, together)
+    checkpoint = together.agree(lambda: last_checkpoint(folder))
+    # A checkpoint contains the head, and the best weights since.
+    if settings.stages != TOGETHER and checkpoint is None:
+        keeper.steps = _prepare_head(network, batches, settings, job, phase, together)
+        keeper.judge_head(network)
+        if settings.stages == HEAD:
+            return keeper.end(network)
     transformers_logging.disable_progress_bar()
     alone = together.processes == 1
     trainer = _Trainer(
         together,
+        settings.head_learning_rate,
         model=network,
         args=_arguments(folder, settings, job, phase, len(batches), together),
         # A dataset whose rows are batches.
@@ -137,11 +165,27 @@ def finetune(
     if not together.first:
         # Otherwise dropout would be the same in all processes.
         set_seed(job.torch_seed(f"{phase}:process {together.rank}"))
-    checkpoint = together.agree(lambda: last_checkpoint(folder))
     keeper.restore(checkpoint, network)
     network.train()
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     return keeper.end(network)
+
+
+def _prepare_head(
+    network: Network, batches: Batches, settings: FinetuneSettings, job: FitJob, phase: str, together: Together
+) -> int:
+    """Fit the head or load the one that was fitted; the number of iterations if nothing else follows, else 0."""
+    folder = job.phase_folder(phase)
+    network.to(torch.device(resolve_device(settings.device)))  # type: ignore[arg-type]
+    fitted = restore_head(network, folder)
+    if fitted is None:
+        assert isinstance(network, HasHead)
+        assert isinstance(batches, HeadBatches)
+        network.eval()
+        fitted = fit_head(network, batches.head_data(network), job, phase, near=settings.from_head)
+        if together.first:
+            store_head(network, fitted, folder)
+    return fitted.iterations if settings.stages == HEAD else 0
 
 
 def last_checkpoint(folder: Path) -> Path | None:
@@ -163,9 +207,29 @@ class _Trainer(Trainer):
 
     model_accepts_loss_kwargs = False
 
-    def __init__(self, together: Together, **arguments: Any) -> None:
+    def __init__(self, together: Together, head_learning_rate: float | None, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self.together = together
+        self.together, self.head_learning_rate = together, head_learning_rate
+
+    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
+        """One group of weights per learning rate and decay, if the head has a rate of its own."""
+        if self.optimizer is None and self.head_learning_rate is not None:
+            network = cast(Network, self.model)
+            decayed = set(self.get_decay_parameter_names(network))
+            kind, options = self.get_optimizer_cls_and_kwargs(self.args, network)
+            groups: dict[tuple[bool, bool], list[torch.nn.Parameter]] = {}
+            for name, parameter in network.named_parameters():
+                if parameter.requires_grad:
+                    groups.setdefault((is_head(name), name in decayed), []).append(parameter)
+            rates = {True: self.head_learning_rate, False: self.args.learning_rate}
+            self.optimizer = kind(
+                [
+                    {"params": members, "lr": rates[head], "weight_decay": self.args.weight_decay if decays else 0.0}
+                    for (head, decays), members in groups.items()
+                ],
+                **options,
+            )
+        return super().create_optimizer(model)
 
     def _get_train_sampler(self, train_dataset: Any = None) -> torch.utils.data.Sampler[int]:
         rows: Any = train_dataset if train_dataset is not None else self.train_dataset
@@ -274,8 +338,34 @@ class _Keeper(Curve, TrainerCallback):
         for key, value in content.items():
             setattr(self, key, value)
 
+    def judge_head(self, network: Network) -> None:
+        """Evaluate the head alone; with the stages "best" it is the one to beat."""
+        network.eval()
+        row: dict[str, Any] = {"step": 0, "epoch": 0.0, "loss": None, "stage": HEAD}
+        if self.evaluate is not None:
+            self.latest = self.together.agree(lambda: self._figures(network))
+            drawn = self.settings.curve or tuple(self.latest)
+            row |= {f"dev_{key}": finite_or_none(self.latest[key]) for key in drawn}
+            row |= {"chosen_by": self.better, "alone": finite_or_none(self.latest[self.better])}
+            if self.settings.stages != BOTH:
+                self.judge(network, self.latest)
+                self.worse = 0
+        self.log.append(row)
+
+    def note_stages(self) -> None:
+        """Add to the row of the head what was kept, and the best figure after fine-tuning."""
+        first = self.log[0] if self.log else {}
+        if first.get("alone") is None or self.settings.stages == HEAD:
+            return
+        values = [row.get(f"dev_{self.better}") for row in self.log[1:]]
+        known = [value for value in values if value is not None]
+        tuned = max(known, key=lambda value: self.sign * value) if known else None
+        alone = self.best_step == 0 and self.settings.stages == BEST_STAGE
+        first |= {"tuned": tuned, "kept_stage": HEAD if alone else "fine-tuned"}
+
     def end(self, network: Network) -> FinetuneResult:
         network.over_all = float
+        self.note_stages()
         if self.best is None:
             self.write_best(network)
         self.together.wait()

@@ -16,6 +16,7 @@ from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.estimate import training_seconds
 from scoring.ml.training.finetune import FinetuneSettings
+from scoring.ml.training.head import describe_stages
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.loop import LoopSettings
 from scoring.ml.training.record import TrainingRecord, data_hash, library_versions
@@ -54,7 +55,7 @@ def make_artefact(job: FitJob, learned: TrainingResult) -> Artefact:
         seconds=result.seconds,
         steps=result.steps,
         metrics=result.metrics,
-        notes=learned.notes,
+        notes=(*learned.notes, *describe_stages(result.log)),
         versions=library_versions(),
         log=result.log,
     )
@@ -92,8 +93,11 @@ def estimate_finetuning(job: FitJob, tokens_per_row: float, steps: int) -> float
 
 def make_finetune_settings(job: FitJob, **changes: Any) -> FinetuneSettings:
     """The settings of `finetune` from the job's options."""
+    head_rate = job.options["head_learning_rate"]
     settings = FinetuneSettings(
+        stages=job.text("stages"),
         learning_rate=job.number("learning_rate"),
+        head_learning_rate=None if head_rate is None else job.number("head_learning_rate"),
         epochs=job.integer("epochs"),
         patience=job.optional_integer("patience"),
         max_steps=job.optional_integer("max_steps"),

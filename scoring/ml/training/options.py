@@ -22,6 +22,20 @@ RATINGS = choice(
 BATCH_SIZE = integer("batch_size", 32, "Examples in one step.", minimum=1)
 EPOCHS = integer("epochs", 3, "Passes over the training data.", minimum=1)
 LEARNING_RATE = number("learning_rate", 2e-5, "Step size of the optimiser.", minimum=0, maximum=1)
+HEAD_LEARNING_RATE = number(
+    "head_learning_rate",
+    None,
+    "Step size for the weights outside the encoder; none is learning_rate.",
+    minimum=0,
+    maximum=1,
+)
+STAGES = choice(
+    "stages",
+    ("best", "both", "head", "together"),
+    "best fits the head to its optimum on the frozen encoder, then trains both, and keeps the one that is better on "
+    "the held-out part; both always keeps the second; head trains the head alone, which takes seconds; together trains "
+    "both from a random head, as in the papers.",
+)
 PATIENCE = integer(
     "patience",
     None,
@@ -60,7 +74,9 @@ FINETUNING = (
     MAX_LENGTH,
     BATCH_SIZE,
     EPOCHS,
+    STAGES,
     LEARNING_RATE,
+    HEAD_LEARNING_RATE,
     PATIENCE,
     MAX_STEPS,
     TRAIN_DTYPE,

@@ -39,6 +39,10 @@ ENTRIES = (
         implementation="scoring.ml.evaluators.adversarial.evaluator:Adversarial",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),
-        profile_defaults={RECOMMENDED: {"patience": 2}, PAPER: {"pooling": "cls", "systems_alike": False}},
+        profile_defaults={
+            RECOMMENDED: {"patience": 2},
+            PAPER: {"stages": "together", "pooling": "cls", "systems_alike": False},
+        },
+        revision=2,
     ),
 )

@@ -31,7 +31,7 @@ from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob, Plan
-from scoring.ml.training.record import list_groups
+from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import split_dataset
 from scoring.ml.types import Record
 
@@ -99,7 +99,7 @@ class Adversarial(TrainedEvaluator):
         batches = RowBatches(
             reader.singles(texts.records).encodings,
             {"labels": torch.from_numpy(texts.labels), "weights": torch.from_numpy(weights)},
-            job.integer("batch_size"),
+            record_groups(texts.records),
             job,
             pad_id=reader.pad_id,
             choose=lambda epoch: _epoch(job, texts, epoch),

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from scoring.ml.layers.pooling import pool
+from scoring.ml.encoders.forward import pooled_vectors
+from scoring.ml.engine import Batch
+from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
 
 
@@ -28,10 +30,28 @@ class AdversarialNetwork(Network):
         **inputs: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
         """`labels` (rows,) 1 where a person wrote the text; the loss is the mean cross-entropy, weighted."""
-        hidden = self.hidden(**inputs)
-        vectors = pool(hidden, inputs["attention_mask"], "cls" if self.pooling == "cls" else "mean")
+        vectors = pool(self.hidden(**inputs), inputs["attention_mask"], self._how)
         logits: torch.Tensor = self.head(self.dropout(vectors)).squeeze(-1)
         if labels is None:
             return {"logits": logits}
         loss = functional.binary_cross_entropy_with_logits(logits, labels, weight=weights)
         return {"logits": logits, "loss": self.note_loss(loss)}
+
+    def read_features(self, batch: Batch) -> torch.Tensor:
+        """(rows, width) what the head reads, at inference."""
+        assert self.encoder is not None
+        return pooled_vectors(self.encoder, batch, self._how).to(self.head.weight.dtype)
+
+    @property
+    def head_layer(self) -> torch.nn.Linear:
+        """The head."""
+        return self.head
+
+    def head_loss(self, logits: torch.Tensor, **values: torch.Tensor) -> torch.Tensor:
+        """The loss of logits (rows, 1), with the values of `forward`."""
+        labels = values["labels"]
+        return functional.binary_cross_entropy_with_logits(logits.squeeze(-1), labels, weight=values["weights"])
+
+    @property
+    def _how(self) -> Pooling:
+        return "cls" if self.pooling == "cls" else "mean"

@@ -14,11 +14,16 @@ from scoring.ml.engine import Engine, collate
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
 from scoring.ml.evaluators.comparative.verdicts import decide_signs
+from scoring.ml.training.batches import read_features
+from scoring.ml.training.head import HeadData
 from scoring.ml.training.job import FitJob
+from scoring.ml.training.record import record_groups
 
 # At most this many batches are drawn, tokenised and sorted by length together: little padding, little memory. A short
 # training has at least ten such chunks, so that its curriculum has as many stages.
 _CHUNK, _STAGES = 16, 10
+#: The head alone is fitted to at most this many pairs.
+MOST_HEAD_PAIRS = 4096
 
 
 class Draw(Protocol):
@@ -95,6 +100,14 @@ class PairBatches:
     def set_epoch(self, epoch: int) -> None:
         """Draw another epoch's pairs from now on."""
         self.epoch = epoch
+
+    def head_data(self, network: Any) -> HeadData:
+        """Features of the first pairs of the first epoch."""
+        pairs = self.draw(0, 0, min(self.n_pairs, MOST_HEAD_PAIRS))
+        encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
+        features = read_features(network, encodings, self.reader.pad_id, self.job.report_phase("encoding"))
+        groups = record_groups(pair.a for pair in pairs)
+        return HeadData(features, {"targets": torch.from_numpy(targets)}, groups)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         if not 0 <= number < len(self):

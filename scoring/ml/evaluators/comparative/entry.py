@@ -120,7 +120,7 @@ TRAINING = (
         "restarts",
         0,
         "Largest number of restarts with other random numbers, if after one epoch the held-out accuracy is within two "
-        "points of always giving the same verdict.",
+        "points of always giving the same verdict; only with stages=together.",
         minimum=0,
         advanced=True,
     ),
@@ -188,6 +188,7 @@ ENTRIES = (
         revision=2,
         profile_defaults={
             PAPER: {
+                "stages": "together",
                 "form": "own",
                 "rating_pairs": "all",
                 "max_length": 512,

@@ -245,7 +245,10 @@ class Material:
             own = common
             if result:
                 own = replace(
-                    common, epochs=job.integer("human_epochs"), learning_rate=job.number("human_learning_rate")
+                    common,
+                    epochs=job.integer("human_epochs"),
+                    learning_rate=job.number("human_learning_rate"),
+                    from_head=True,
                 )
             pairs = self.human.pairs
             result.append(Phase(HUMAN, JudgedDraw(pairs, job), len(pairs), size, own))

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import torch
 
-from scoring.ml.encoders.forward import first_vectors, token_vectors
+from scoring.ml.encoders.forward import first_vectors, pooled_vectors, token_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
@@ -56,11 +56,31 @@ class ComparativeNetwork(Network):
         logits = self._logits(self._pooled(**inputs))
         if targets is None:
             return {"logits": logits}
+        return {"logits": logits, "loss": self.note_loss(self._loss(logits.float(), targets))}
+
+    def _loss(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         if self.single:
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(logits.float(), targets)
-        else:
-            loss = torch.nn.functional.cross_entropy(logits.float(), targets)
-        return {"logits": logits, "loss": self.note_loss(loss)}
+            return torch.nn.functional.binary_cross_entropy_with_logits(logits, targets)
+        return torch.nn.functional.cross_entropy(logits, targets)
+
+    @property
+    def head_layer(self) -> torch.nn.Linear:
+        """The classifier."""
+        return self.classifier
+
+    def head_loss(self, logits: torch.Tensor, **values: torch.Tensor) -> torch.Tensor:
+        """The loss of logits (rows, classes), with the `targets` of `forward`."""
+        return self._loss(self._allowed(logits), values["targets"])
+
+    @torch.no_grad()
+    def read_features(self, batch: Batch) -> torch.Tensor:
+        """(rows, k) what the classifier reads, at inference."""
+        assert self.encoder is not None
+        if self.pooling == "sides":
+            return side_vectors(self.encoder, batch, *self.marks)
+        if self.pooling == "cls":
+            return self._transformed(first_vectors(self.encoder, batch))
+        return pooled_vectors(self.encoder, batch, "mean")
 
     @torch.no_grad()
     def infer(self, batch: Batch) -> torch.Tensor:
@@ -79,9 +99,13 @@ class ComparativeNetwork(Network):
         return pool(hidden, mask, how)
 
     def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
-        if self.pooling == "cls":
-            vectors = torch.tanh(self.dense(self.dropout(vectors)))
-        logits: torch.Tensor = self.classifier(self.dropout(vectors))
+        return self._allowed(self.classifier(self.dropout(self._transformed(vectors))))
+
+    def _transformed(self, vectors: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.dense(self.dropout(vectors))) if self.pooling == "cls" else vectors
+
+    def _allowed(self, logits: torch.Tensor) -> torch.Tensor:
+        """(rows,) if single; without ties their logit is out of reach."""
         if self.single:
             return logits.squeeze(-1)
         return logits if self.tie else logits + logits.new_tensor([0.0, _NEVER, 0.0])

@@ -23,7 +23,7 @@ from scoring.ml.evaluators.comparative.pairs import Pair
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.curve import BEST, FinetuneResult
-from scoring.ml.training.finetune import finetune
+from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import record_groups
 from scoring.ml.training.store import write_json
@@ -95,7 +95,8 @@ def _run(job: FitJob, material: Material, attempt: int) -> tuple[ComparativeNetw
         text = _("the first epoch learned nothing %(attempt)s times; restarted with other random numbers")
         notes.append(text % {"attempt": attempt})
     for number, phase in enumerate(material.phases()):
-        check = number == 0 and attempt < job.integer("restarts")
+        # A fitted head is the same after a restart.
+        check = number == 0 and attempt < job.integer("restarts") and job.text("stages") == TOGETHER
         result = _train_phase(job, material, network, phase, attempt, check)
         results.append(result)
         log += [{"phase": phase.name, **row} for row in result.log]

@@ -94,6 +94,15 @@ ENTRIES = (
         implementation="scoring.ml.evaluators.perception.evaluator:Perception",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),
-        profile_defaults={PAPER: {"models": "per_system", "pooling": "cls", "penalty": "pair", "penalty_every": 1}},
+        revision=2,
+        profile_defaults={
+            PAPER: {
+                "stages": "together",
+                "models": "per_system",
+                "pooling": "cls",
+                "penalty": "pair",
+                "penalty_every": 1,
+            }
+        },
     ),
 )

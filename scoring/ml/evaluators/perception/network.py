@@ -16,6 +16,8 @@ from scoring.ml.network import TowerNetwork
 
 TINY = 1e-6
 LAMBDA_START = 0.1
+#: Steps and learning rate of the confidence on features of the frozen encoder.
+CONFIDENCE_STEPS, CONFIDENCE_RATE = 100, 1e-3
 Inputs = dict[str, torch.Tensor]
 
 
@@ -56,6 +58,36 @@ class PerceptionNetwork(TowerNetwork):
     def grade(self, vectors: torch.Tensor, tower: int = 0) -> torch.Tensor:
         """l1(T(.)): (rows,)."""
         return cast("torch.Tensor", self.l1[tower](vectors).squeeze(-1))
+
+    def read_features(self, batch: Batch) -> torch.Tensor:
+        """(rows, width) T(.) of the first tower at inference, whose differences the head grades."""
+        return self.read(batch)
+
+    @property
+    def head_layer(self) -> torch.nn.Linear:
+        """l1 of the first tower."""
+        return cast("torch.nn.Linear", self.l1[0])
+
+    def head_loss(self, logits: torch.Tensor) -> torch.Tensor:
+        """-log P_ref of l1(T(x) - T(x^)), (pairs, 1): equation 11 without confidence."""
+        return torch.nn.functional.softplus(-logits).mean()
+
+    def fit_confidence(self, p_ref: torch.Tensor, both: torch.Tensor, budget: float) -> None:
+        """Fit l2 by Adam on all pairs, half of them without hint, with lambda as in training.
+
+        `p_ref` (pairs,) and `both` (pairs, width), T(x^) + T(x), have no gradients; `budget` is that of the loss.
+        """
+        optimiser = torch.optim.Adam(self.l2[0].parameters(), lr=CONFIDENCE_RATE)
+        for _ in range(CONFIDENCE_STEPS):
+            c = self.confide(both)
+            confidence_loss = -c.clamp(TINY, 1 - TINY).log().mean()
+            hinted = -(c * p_ref + 1 - c).clamp(TINY, 1 - TINY).log().mean()
+            loss = hinted / 2 + self.confidence_weight * confidence_loss
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            self.last_confidence_loss = float(confidence_loss.detach())
+            self.adapt(budget)
 
     def confide(self, both: torch.Tensor, tower: int = 0) -> torch.Tensor:
         """c = sigmoid(l2(T(x^) + T(x))): (rows,)."""

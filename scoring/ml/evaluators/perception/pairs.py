@@ -13,9 +13,14 @@ from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import collate
-from scoring.ml.training.batches import length_grouped
+from scoring.ml.evaluators.perception.network import PerceptionNetwork
+from scoring.ml.training.batches import length_grouped, read_features
+from scoring.ml.training.head import HeadData
 from scoring.ml.training.job import FitJob
 from scoring.ml.types import Record
+
+#: The confidence of the head alone is fitted to at most this many pairs.
+MOST_CONFIDENCE_PAIRS = 2048
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,11 @@ class PairBatches:
     """In each epoch every generation is compared with a random reference of its item, or in an unconditional model with
     `n_references` of any item; systems have equal numbers of pairs."""
 
-    def __init__(self, sides: Sides, systems: Sequence[str], job: FitJob, *, pad_id: int, phase: str) -> None:
-        self.sides, self.job, self.pad_id, self.phase = sides, job, pad_id, phase
+    def __init__(
+        self, sides: Sides, systems: Sequence[str], groups: Sequence[str], job: FitJob, *, pad_id: int, phase: str
+    ) -> None:
+        """`systems` and `groups`: the system and the split group of each generation."""
+        self.sides, self.groups, self.job, self.pad_id, self.phase = sides, groups, job, pad_id, phase
         self.times = count_meetings(job)
         codes = np.unique(np.asarray(systems, dtype=object).astype(str), return_inverse=True)[1]
         self.select_system = [np.flatnonzero(codes == code) for code in range(int(codes.max()) + 1)]
@@ -113,6 +121,29 @@ class PairBatches:
         lengths = self.sides.generated.lengths[generated] + self.sides.references.lengths[references]
         groups = length_grouped(lengths, self.job.integer("batch_size"), rng)
         self.batches = [(generated[rows], references[rows]) for rows in groups]
+
+    def head_data(self, network: PerceptionNetwork) -> HeadData:
+        """Differences of features of the first epoch's pairs; the confidence is fitted to their sums."""
+        pairs = [np.concatenate(side) for side in zip(*self.batches, strict=True)]
+        sides = []
+        for encodings, rows in zip((self.sides.generated, self.sides.references), pairs, strict=True):
+            places, of_row = np.unique(rows, return_inverse=True)
+            tick = self.job.report_phase("encoding")
+            vectors = read_features(network, encodings.take(places), self.pad_id, tick)
+            sides.append(vectors[torch.from_numpy(of_row)])
+        generated, references = sides
+        differences, some = references - generated, slice(MOST_CONFIDENCE_PAIRS)
+
+        def finish() -> None:
+            if not network.settings["confidence"]:
+                return
+            weight = network.head_layer.weight
+            chosen = [part[some].to(weight.device, weight.dtype) for part in (differences, references + generated)]
+            p_ref = torch.sigmoid(torch.nn.functional.linear(chosen[0], weight).squeeze(-1)).detach()
+            network.fit_confidence(p_ref, chosen[1], self.job.number("budget"))
+
+        groups = [self.groups[row] for row in pairs[0].tolist()]
+        return HeadData(differences, {}, groups, centred=True, finish=finish)
 
     def __getitem__(self, number: int) -> dict[str, Any]:
         generated, references = self.batches[number]

@@ -24,6 +24,7 @@ from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.job import FitJob
+from scoring.ml.training.record import record_groups
 from scoring.ml.types import Dataset
 
 # Penalties whose gradient is differentiated twice, which fused attention kernels cannot do.
@@ -36,10 +37,11 @@ DEV_REFERENCES = 32
 
 @dataclass(frozen=True)
 class EncodedTexts:
-    """The training data of a network, the system of each text, and the held-out texts."""
+    """The training data of a network, the system and the split group of each text, and the held-out texts."""
 
     sides: Sides
     systems: list[str]
+    groups: list[str]
     held_out: Reading | None
 
 
@@ -98,7 +100,8 @@ class Trainer:
         reading = None
         if dev is not None and dev.records:
             reading = Reading(encode_texts(self.job, self.tokenizer, self._with_dev_references(dev)))
-        return EncodedTexts(sides, [label_system(record) for record in texts.records], reading)
+        systems = [label_system(record) for record in texts.records]
+        return EncodedTexts(sides, systems, record_groups(texts.records), reading)
 
     def _best(self, phase: str, encoded: EncodedTexts, penalty: str) -> tuple[PerceptionNetwork, FinetuneResult]:
         rates = parse_learning_rates(self.job)
@@ -115,7 +118,9 @@ class Trainer:
         self, phase: str, encoded: EncodedTexts, rate: float, penalty: str
     ) -> tuple[PerceptionNetwork, FinetuneResult]:
         job, reading = self.job, encoded.held_out
-        batches = PairBatches(encoded.sides, encoded.systems, job, pad_id=self.tokenizer.pad_id, phase=phase)
+        batches = PairBatches(
+            encoded.sides, encoded.systems, encoded.groups, job, pad_id=self.tokenizer.pad_id, phase=phase
+        )
         network = self._network(1, penalty)
         judge = None
         if reading is not None:

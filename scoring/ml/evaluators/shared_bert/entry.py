@@ -86,9 +86,11 @@ ENTRIES = (
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
         aspect="many",
+        revision=2,
         profile_defaults={
             RECOMMENDED: {"max_references": 4},
             PAPER: {
+                "stages": "together",
                 "learning_rate": 3e-4,
                 "beta": "grid",
                 "pooling": "pooler",

@@ -27,7 +27,7 @@ from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.finetune import finetune
+from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.types import Record
@@ -244,6 +244,7 @@ class _Trainer:
     def _network(self, aspects: int, *, shared: bool = True) -> SharedBertNetwork:
         torch.manual_seed(self.job.torch_seed("network"))
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
+        settings["dense"] = self.job.text("stages") == TOGETHER
         return SharedBertNetwork.from_source(self.job.encoder, settings)
 
     def _finetune(
@@ -253,10 +254,11 @@ class _Trainer:
         network = self._network(len(places))
         labels = torch.tensor(part.labelled.labels[part.outputs][:, list(places)], dtype=torch.float32)
         weights = torch.tensor(betas, dtype=torch.float32).expand(len(labels), len(places))
+        groups = record_groups(part.labelled.records)
         batches = RowBatches(
             self.encodings,
             {"labels": labels, "beta": weights},
-            job.integer("batch_size"),
+            [groups[int(row)] for row in part.outputs],
             job,
             pad_id=self.tokenizer.pad_id,
             phase=phase,

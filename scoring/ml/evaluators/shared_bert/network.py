@@ -13,7 +13,7 @@ from torch.nn import functional
 
 from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
-from scoring.ml.layers.pooling import pool
+from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import TowerNetwork
 
 
@@ -21,7 +21,8 @@ class SharedBertNetwork(TowerNetwork):
     """logits (rows, aspects). `network`: `aspects` (number), `pooling`, `shared`.
 
     With `pooling="pooler"` the encoder's own pooler (dense and tanh over the first token) feeds the head, as in the
-    paper, whose head then has width x aspects weights; otherwise a new dense layer with tanh replaces it.
+    paper, whose head then has width x aspects weights. Otherwise with `dense` a new dense layer with tanh replaces it;
+    without, the head is linear in the pooled vector and can be fitted alone.
     """
 
     heads_by_tower = ("heads", "dense")
@@ -30,9 +31,10 @@ class SharedBertNetwork(TowerNetwork):
         self.aspects, self.pooling = int(network["aspects"]), str(network["pooling"])
         towers = 1 if network["shared"] else self.aspects
         heads = self.aspects if network["shared"] else 1
-        own = self.pooling == "pooler"
+        # Networks saved by earlier versions all have it.
+        dense = self.pooling != "pooler" and bool(network.get("dense", True))
         self.add_towers(towers)
-        self.dense = torch.nn.ModuleList() if own else _layers(width, width, towers)
+        self.dense = _layers(width, width, towers) if dense else torch.nn.ModuleList()
         self.heads = _layers(width, heads, towers)
         self.dropout = torch.nn.Dropout(0.1)
 
@@ -56,20 +58,38 @@ class SharedBertNetwork(TowerNetwork):
         """logits (rows, aspects) at inference, over the encoder's unpadded forward where there is one."""
         if self.pooling == "pooler":
             return cast("torch.Tensor", self(**batch.inputs)["logits"])
-        columns = []
-        for number, head in enumerate(self.heads):
-            vector = pooled_vectors(self.tower(number), batch, "mean" if self.pooling == "mean" else "cls")
-            columns.append(head(torch.tanh(self.dense[number](vector.to(next(head.parameters()).dtype)))))
+        columns = [head(self.read_features(batch, number)) for number, head in enumerate(self.heads)]
         return torch.cat(columns, dim=-1)
+
+    def read_features(self, batch: Batch, number: int = 0) -> torch.Tensor:
+        """(rows, width) what the head of a tower reads, at inference."""
+        if self.pooling == "pooler":
+            return cast("torch.Tensor", self.tower(number)(**batch.inputs).pooler_output)
+        vector = pooled_vectors(self.tower(number), batch, self._how)
+        return self._transformed(number, vector.to(next(self.heads[number].parameters()).dtype))
+
+    @property
+    def head_layer(self) -> torch.nn.Linear:
+        """The head of the first tower."""
+        return cast("torch.nn.Linear", self.heads[0])
+
+    def head_loss(self, logits: torch.Tensor, **values: torch.Tensor) -> torch.Tensor:
+        """The loss of logits (rows, aspects), with the values of `forward`."""
+        return balanced_cross_entropy(logits, values["labels"], values["beta"])
+
+    @property
+    def _how(self) -> Pooling:
+        return "mean" if self.pooling == "mean" else "cls"
+
+    def _transformed(self, number: int, vector: torch.Tensor) -> torch.Tensor:
+        return torch.tanh(self.dense[number](vector)) if len(self.dense) else vector
 
     def _tower(self, number: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
         output = self.tower(number)(**inputs)
         if self.pooling == "pooler":
             vector = output.pooler_output
         else:
-            hidden = output.last_hidden_state
-            how = "mean" if self.pooling == "mean" else "cls"
-            vector = torch.tanh(self.dense[number](pool(hidden, inputs["attention_mask"], how)))  # type: ignore[arg-type]
+            vector = self._transformed(number, pool(output.last_hidden_state, inputs["attention_mask"], self._how))
         return cast("torch.Tensor", self.heads[number](self.dropout(vector)))
 
 

@@ -30,7 +30,7 @@ PARTS: Parts = {
     "pairs": (
         "comparative",
         # 7 rows are shares of 4 and 3, and the last batch of 22 pairs is one row, which leaves one process without any.
-        {"pairs_per_epoch": 22, "batch_size": 7, "epochs": 2, "human_epochs": 1, "patience": 1},
+        {"pairs_per_epoch": 22, "batch_size": 7, "epochs": 2, "human_epochs": 1, "patience": 1, "stages": "together"},
         True,
     ),
     "begun again": (
@@ -45,10 +45,15 @@ PARTS: Parts = {
             "learning_rate": 1e-12,
             "restarts": 1,
             "pooling": "cls",
+            "stages": "together",
         },
         True,
     ),
-    "penalty": ("perception", {"batch_size": 5, "epochs": 1, "penalty_every": 2, "confidence": False}, False),
+    "penalty": (
+        "perception",
+        {"batch_size": 5, "epochs": 1, "penalty_every": 2, "confidence": False, "stages": "together"},
+        False,
+    ),
     "aspects": ("shared-bert", {"threshold": 3.0, "batch_size": 4, "epochs": 1, "max_references": 1}, False),
     "texts": ("adversarial", {**WEIGHTED}, False),
     "recomputed": ("adversarial", {**WEIGHTED, "gradient_checkpointing": True}, False),

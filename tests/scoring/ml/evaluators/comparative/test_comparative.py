@@ -528,7 +528,7 @@ def test_profiles(encoder, plain):
     paper, ours = entry.train_defaults("paper"), entry.train_defaults("recommended")
     differing = {name for name in paper if paper[name] != ours[name]}
     assert differing == {
-        "form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling", "calibrate"
+        "form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling", "calibrate", "stages"
     }  # fmt: skip
     evaluator = quick(encoder, profile="paper", restarts=0)
     assert (evaluator.symmetric, evaluator.tie_rule, evaluator.reader.form) == (False, "paper", "own")
@@ -573,7 +573,7 @@ def test_other_options_take_effect(encoder):
 
 def test_collapsed_first_epoch_restarts(encoder, monkeypatch, tmp_path):
     monkeypatch.setattr(training, "COLLAPSE", 1.0)
-    options = {**FAST, "restarts": 2, "human": "no"}
+    options = {**FAST, "restarts": 2, "human": "no", "stages": "together"}
     evaluator = fit("comparative", make(6), dev=make(4, 9, prefix="d"), encoder=encoder, folder=tmp_path, **options)
     assert any("learned nothing 2 times" in note for note in evaluator.record.notes)
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"supervised-3"}

@@ -322,7 +322,7 @@ def test_unconditional_text_is_paired_with_several_references_per_epoch(encoder:
     texts = unconditional(replace(whole, outputs=outputs))
     job = make_job("perception", whole, {**given, "encoder": encoder}, folder=tmp_path)
     sides = encode_pool(PairTokenizer(job.encoder), texts.records, texts.pool)
-    batches = PairBatches(sides, [record.system for record in texts.records], job, pad_id=0, phase="x")
+    batches = PairBatches(sides, [record.system for record in texts.records], [], job, pad_id=0, phase="x")
     drawn, met_by_third = [], set()
     for epoch in range(40):
         batches.set_epoch(epoch)
@@ -360,7 +360,7 @@ def test_without_confidence_all_have_equal_trust(encoder: str) -> None:
 def test_learning_rates_are_selected_on_the_held_out_part(encoder: str) -> None:
     found = fit(
         "perception", data(12), dev=data(5, seed=4), encoder=encoder, learning_rates="1e-9,3e-3", epochs=4,
-        batch_size=8, penalty="none",
+        batch_size=8, penalty="none", stages="together",
     )  # fmt: skip
     assert found.artefact.state["learning_rates"] == {"training": 3e-3}
     assert plan("perception", data(12), encoder=encoder, learning_rates="1e-9,3e-3", **QUICK).steps == 2 * 3

@@ -54,7 +54,7 @@ def dropping(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.mark.parametrize(("budget", "factor"), [(1_000.0, 1.01), (0.0, 0.99)], ids=["ample", "none"])
 def test_confidence_weight_adapts_at_every_step(encoder: str, budget: float, factor: float) -> None:
     """From 0.1 on: divided by 1.01 if the budget exceeds the confidence loss, else by 0.99."""
-    given = {**QUICK, "epochs": 3, "patience": None}
+    given = {**QUICK, "epochs": 3, "patience": None, "stages": "together"}
     found = fit("perception", data(), dev=data(2, 2, seed=4, prefix="d"), encoder=encoder, budget=budget, **given)
     weights = {row["step"]: row["dev_confidence_weight"] for row in found.record.log}
     assert weights == pytest.approx({step: 0.1 / factor**step for step in (2, 4, 6)}, rel=1e-5)
@@ -149,7 +149,7 @@ def test_smaller_system_has_equal_share_in_one_model_for_all(encoder: str, tmp_p
     systems = [record.system for record in texts.records]
     assert systems == ["near"] * 3 + ["far"] * 8
     sides = encode_sides(PairTokenizer(job.encoder), texts.records, with_context=True)
-    batches = PairBatches(sides, systems, job, pad_id=0, phase="x")
+    batches = PairBatches(sides, systems, systems, job, pad_id=0, phase="x")
     often = set()
     for epoch in range(6):
         batches.set_epoch(epoch)

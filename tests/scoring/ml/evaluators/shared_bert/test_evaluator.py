@@ -52,7 +52,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def trained(encoder: str) -> SharedBert:
-    found = fit("shared-bert", data(), dev=data(6, seed=4), encoder=encoder, epochs=12, learning_rate=3e-3)
+    found = fit(
+        "shared-bert", data(), dev=data(6, seed=4), encoder=encoder, epochs=12, learning_rate=3e-3, stages="together"
+    )
     assert isinstance(found, SharedBert)
     return found
 
@@ -176,7 +178,7 @@ def test_empty_texts_and_missing_references(trained: SharedBert) -> None:
 def test_rival_has_one_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
     rival = fit(
         "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3,
-        pooling="pooler",
+        pooling="pooler", stages="both",
     )  # fmt: skip
     network = rival.artefact.network
     assert isinstance(network, SharedBertNetwork)

@@ -62,7 +62,16 @@ def given(monkeypatch: pytest.MonkeyPatch) -> Given:
 
 def test_loss_weights_good_instances_by_the_beta_of_their_aspect(encoder: str, given: Given) -> None:
     """Reddy 2022, equation 1: - beta y log p - (1 - beta) (1 - y) log(1 - p), mean over outputs and aspects."""
-    found = fit("shared-bert", data(4), encoder=encoder, epochs=1, batch_size=16, beta="0.9,0.2", max_references=None)
+    found = fit(
+        "shared-bert",
+        data(4),
+        encoder=encoder,
+        epochs=1,
+        batch_size=16,
+        beta="0.9,0.2",
+        max_references=None,
+        stages="together",
+    )
     ((inputs, logits),) = given
     y, p = inputs["labels"].double().numpy(), torch.sigmoid(logits).numpy()
     beta = np.array([0.9, 0.2])
