@@ -1,7 +1,7 @@
 """Fits the linear head of a network to its optimum on features of the frozen encoder, before the encoder learns.
 
 LP-FT: Kumar, Raghunathan, Jones, Ma and Liang 2022, Fine-Tuning can Distort Pretrained Features and Underperform
-Out-of-Distribution. Explained in docs/explanation/evaluators/training.md.
+Out-of-Distribution. Explained in docs/explanation/evaluators/README.md#head-first.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Adversarial(TrainedEvaluator):
 
         def judge(net: Network) -> dict[str, float]:
             assert held_out is not None
-            return _figures(net, held_out, material.dev, reader.pad_id)
+            return measure_held_out(net, held_out, material.dev, reader.pad_id)
 
         result = finetune(
             network, batches, frame.make_finetune_settings(job), job, evaluate=None if held_out is None else judge
@@ -189,8 +189,9 @@ def _probability(network: Network, batch: Batch) -> torch.Tensor:
     return torch.sigmoid(logits.float())
 
 
-def _figures(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
-    """Metrics on the held-out texts: log-loss with equal class weights, balanced accuracy, AUROC, accuracy."""
+def measure_held_out(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
+    """Return metrics on the held-out `texts`, with their `encodings`: log-loss with equal class weights, balanced
+    accuracy, AUROC, accuracy. `network` reads them; `pad_id` is the padding token."""
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
     result: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
     report = classify(texts.labels, result)

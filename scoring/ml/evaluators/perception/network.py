@@ -73,7 +73,7 @@ class PerceptionNetwork(TowerNetwork):
         return torch.nn.functional.softplus(-logits).mean()
 
     def fit_confidence(self, p_ref: torch.Tensor, both: torch.Tensor, budget: float) -> None:
-        """Fit l2 by Adam on all pairs, half of them without hint, with lambda as in training.
+        """Fit l2 by Adam on all pairs, half without hint, with lambda as in training.
 
         `p_ref` (pairs,) and `both` (pairs, width), T(x^) + T(x), have no gradients; `budget` is that of the loss.
         """

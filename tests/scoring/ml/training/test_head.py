@@ -10,6 +10,7 @@ import pytest
 import torch
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
+from transformers import Trainer
 
 from scoring.ml import TrainingProgress, fit
 from scoring.ml.trained import TrainedEvaluator
@@ -140,18 +141,17 @@ def test_encoder_with_rate_0_stays_while_the_head_learns(encoder: str, name: str
 
 def test_rates_reach_the_optimiser(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[dict[str, Any]] = []
-    create = frame._Trainer.create_optimizer
+    create = Trainer.create_scheduler
 
-    def noted(self: Any, model: Any = None) -> Any:
-        optimiser = create(self, model)
+    def noted(self: Any, num_training_steps: int, optimizer: Any = None) -> Any:
         names = {id(value): name for name, value in self.model.named_parameters()}
         found.extend(
             {"lr": group["lr"], "decay": group["weight_decay"], "names": {names[id(p)] for p in group["params"]}}
-            for group in optimiser.param_groups
+            for group in self.optimizer.param_groups
         )
-        return optimiser
+        return create(self, num_training_steps, optimizer)
 
-    monkeypatch.setattr(frame._Trainer, "create_optimizer", noted)
+    monkeypatch.setattr(Trainer, "create_scheduler", noted)
     fit("adversarial", rated(6), encoder=encoder, learning_rate=1e-5, head_learning_rate=1e-2, max_steps=1, **QUICK)
     head = [group for group in found if any(name.startswith("head.") for name in group["names"])]
     assert {(group["lr"], group["decay"]) for group in head} == {(1e-2, 0.01), (1e-2, 0.0)}
@@ -165,7 +165,7 @@ def evaluate_as(values: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
     from scoring.ml.evaluators.adversarial import evaluator
 
     left = list(values)
-    monkeypatch.setattr(evaluator, "_figures", lambda *given: {"loss": left.pop(0)})
+    monkeypatch.setattr(evaluator, "measure_held_out", lambda *given: {"loss": left.pop(0)})
 
 
 @pytest.mark.parametrize(("losses", "kept"), [([0.5, 0.6, 0.7], "head"), ([0.5, 0.6, 0.4], "fine-tuned")])

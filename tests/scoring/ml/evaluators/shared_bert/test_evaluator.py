@@ -178,7 +178,7 @@ def test_empty_texts_and_missing_references(trained: SharedBert) -> None:
 def test_rival_has_one_encoder_per_aspect(encoder: str, tmp_path: Path) -> None:
     rival = fit(
         "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, epochs=2, shared=False, learning_rate=1e-3,
-        pooling="pooler", stages="both",
+        pooling="pooler", stages="together",
     )  # fmt: skip
     network = rival.artefact.network
     assert isinstance(network, SharedBertNetwork)
