@@ -39,7 +39,7 @@ class Headers:
         response.headers.setdefault("Cache-Control", "private, no-store")
         response.headers.setdefault("Permissions-Policy", PERMISSIONS)
         response.headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
-        if request.path.startswith(SHARED):
+        if request.path_info.startswith(SHARED):
             response.headers["X-Robots-Tag"] = "noindex, nofollow, noarchive"
             response.headers["Referrer-Policy"] = "no-referrer"
         return response
@@ -53,7 +53,7 @@ class SideFigures:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if request.path.startswith("/api/"):
+        if request.path_info.startswith("/api/"):
             return self.get_response(request)
         with collect_failures() as failed:
             request.failed_figures = failed  # type: ignore[attr-defined]

@@ -96,7 +96,7 @@ def find_role(request: HttpRequest, project: Project) -> str | None:
 def find_addressed_project(request: HttpRequest) -> Project | None:
     """Return the project in the request's address, so that error pages keep its navigation; None if there is none that
     the user is a member of."""
-    address = _ADDRESS.match(request.path)  # not the resolver's match, which wrong addresses do not have
+    address = _ADDRESS.match(request.path_info)  # not the resolver's match, which wrong addresses do not have
     if address is None or not hasattr(request, "user"):
         return None
     try:

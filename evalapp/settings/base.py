@@ -197,9 +197,14 @@ CSRF_FAILURE_VIEW = "evalapp.common.views.csrf_failure"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_ENGINE = "evalapp.accounts.sessions"
 SESSION_COOKIE_AGE = 60 * 60 * 24 * 14
+#: The path before all addresses; cookies are not sent to other sites of the same host.
+SUB_PATH = env.sub_path()
+if SUB_PATH:
+    FORCE_SCRIPT_NAME = SUB_PATH
+    SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = LANGUAGE_COOKIE_PATH = f"{SUB_PATH}/"
 SECURE_SSL_REDIRECT = _BEHIND_TLS
 SECURE_HSTS_SECONDS, SECURE_HSTS_INCLUDE_SUBDOMAINS, SECURE_HSTS_PRELOAD = env.hsts(_BEHIND_TLS)
-SECURE_REDIRECT_EXEMPT = [r"^health/", r"^metrics$"]
+SECURE_REDIRECT_EXEMPT = [rf"^{path}" for path in (f"{SUB_PATH}/health/"[1:], f"{SUB_PATH}/metrics$"[1:])]
 METRICS_TOKEN = env.token("METRICS_TOKEN")
 if _BEHIND_TLS:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -256,7 +261,7 @@ LIVE_MODELS = env.number("LIVE_MODELS", 4, 1, 1000)
 
 # ---- pages ----------------------------------------------------------------------------------------------
 
-STATIC_URL = "static/"
+STATIC_URL = f"{SUB_PATH}/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
 STORAGES = {

@@ -2,6 +2,7 @@
 `docs/reference/settings.md` is generated from this table, and a test compares the two."""
 
 import os
+import re
 import secrets
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,6 +76,7 @@ SETTINGS = (
     ),
     Setting("HSTS_SUBDOMAINS", "1", "0 if a subdomain is reached without TLS."),
     Setting("HSTS_PRELOAD", "1 with subdomains and a year", "0 to stay out of the preload lists of browsers."),
+    Setting("SUB_PATH", "none", "Path of the site on its host if it is not the root, for example /evalapp."),
     Setting("PORT", "8000", "Port of the web process."),
     Setting("WEB_WORKERS", "number of cores, 2 to 8", "gunicorn worker processes."),
     Setting(
@@ -272,6 +274,14 @@ def hsts(behind_tls: bool) -> tuple[int, bool, bool]:
             "HSTS_PRELOAD=1 requires HSTS_SUBDOMAINS=1 and HSTS_SECONDS of at least 31536000 (one year)."
         )
     return (seconds, subdomains, preload) if behind_tls else (0, False, False)
+
+
+def sub_path() -> str:
+    """Return the path of the site on its host, without a slash at the end; empty for the root."""
+    value = text("SUB_PATH").rstrip("/")
+    if value and not re.fullmatch(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", value):
+        raise ImproperlyConfigured(f"SUB_PATH={value!r} must be a path such as /evalapp.")
+    return value
 
 
 def token(name: str) -> str:

@@ -29,23 +29,6 @@ def test_configurations_agree_with_the_settings():
     assert "127.0.0.1:8000" in caddy
 
 
-@pytest.mark.skipif(shutil.which("nginx") is None, reason="nginx is not installed")
-def test_nginx_accepts_its_file(tmp_path):
-    key, certificate = tmp_path / "privkey.pem", tmp_path / "fullchain.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=evalapp.example.org", "-keyout", key,
-         "-out", certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    server = block("nginx").replace("/etc/ssl/evalapp", str(tmp_path))
-    whole = f"pid {tmp_path}/nginx.pid; error_log stderr; events {{}} http {{ access_log off; {server} }}"
-    (tmp_path / "nginx.conf").write_text(whole)
-    done = subprocess.run(
-        ["nginx", "-t", "-p", tmp_path, "-c", tmp_path / "nginx.conf"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.skipif(shutil.which("caddy") is None, reason="Caddy is not installed")
 def test_caddy_accepts_its_file(tmp_path):
     (tmp_path / "Caddyfile").write_text(block("caddyfile"))

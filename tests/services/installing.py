@@ -117,6 +117,15 @@ def redis_program() -> Path:
         raise ServerUnavailable(str(error)) from error
 
 
+def nginx_program() -> str:
+    if not shutil.which("nginx"):
+        apt_install("nginx-light")
+    program = shutil.which("nginx")
+    if not program:
+        raise ServerUnavailable("the package nginx-light installed no program nginx")
+    return program
+
+
 def chromium_program() -> str:
     from tests.services.plugin import get_address
 

@@ -25,6 +25,7 @@ def display(request: HttpRequest) -> HttpResponse:
     inside = after.startswith("/") and url_has_allowed_host_and_scheme(after, allowed_hosts=None)
     response = redirect(after if inside else "accounts:display")
     response.set_cookie(
-        COOKIE, chosen.cookie, max_age=COOKIE_AGE, samesite="Lax", httponly=True, secure=settings.SESSION_COOKIE_SECURE
-    )
+        COOKIE, chosen.cookie, max_age=COOKIE_AGE, path=settings.SESSION_COOKIE_PATH, samesite="Lax", httponly=True,
+        secure=settings.SESSION_COOKIE_SECURE,
+    )  # fmt: skip
     return response

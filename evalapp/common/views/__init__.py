@@ -10,6 +10,7 @@ from django.core.exceptions import DisallowedHost, TooManyFilesSent
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.urls import get_script_prefix
 from django.utils.translation import gettext as _
 
 from evalapp.common.errors import NotAllowed, NotThere, TooLarge
@@ -21,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 def _answer(request: HttpRequest, code: str, title: Any, status: int, detail: str) -> HttpResponse:
-    if request.path.startswith("/api/"):
+    if request.path_info.startswith("/api/"):
         body = json.dumps(problem(code, title, status, detail))
         return HttpResponse(body, status=status, content_type=CONTENT_TYPE)
     context = {"title": title, "detail": detail, "status": status, "project": find_addressed_project(request)}
@@ -74,10 +75,10 @@ def server_error(request: HttpRequest) -> HttpResponse:
     else:
         title, detail, status = outage.title, outage.detail, outage.status
         body = from_domain(outage)
-    if request.path.startswith("/api/"):
+    if request.path_info.startswith("/api/"):
         response = HttpResponse(json.dumps(body), status=status, content_type=CONTENT_TYPE)
     else:
-        context = {"title": title, "detail": detail, "status": status}
+        context = {"title": title, "detail": detail, "status": status, "home": get_script_prefix()}
         response = HttpResponse(render_to_string("errors/server.html", context), status=status)
     if outage is not None:
         log.error("%s %s: %s (%s)", request.method, request.path, outage.title, " ".join(str(error).split()))
