@@ -14,7 +14,8 @@ _WORDS = {
     ),
     "context": (
         "context prompt instruction question query dialogue dialog history conversation messages post userprompt "
-        "promptname inputtext chathistory precedingturns utterance frage aufgabe eingabe anfrage kontext anweisung"
+        "promptname inputtext chathistory precedingturns utterance frage aufgabe eingabe anfrage kontext anweisung "
+        "usermessage userutterance userquery userquestion userturn message customermessage request"
     ),
     "source": (
         "source src input sourcetext article document sourcesentence original mr meaningrepresentation passage quelle "

@@ -187,7 +187,7 @@ class _Proposer:
         if found := self.draft.list_free("verdict"):
             message = _("“%(column)s” may say which output is better. Comparisons are a layout of their own: to import "
                         "them as well, upload the file again and choose it.", column=found[0])  # fmt: skip
-            self.draft.ask("shape", message, ("wide", "pairs"), "wide")
+            self.draft.ask("shape", message)
 
     def _propose_pairs(self) -> None:
         draft = self.draft

@@ -113,8 +113,14 @@ def _is_named(draft: Draft, name: str) -> bool:
 
 def _ask_for_others(draft: Draft, others: list[str]) -> None:
     listed = ", ".join(f"“{name}”" for name in others)
-    message = _("What are the texts in %(columns)s? They are not imported unless you say so.", columns=listed)
-    draft.ask("outputs", message, others)
+    if {"context", "source"} & draft.columns.keys():
+        draft.ask(
+            "outputs", _("What are the texts in %(columns)s? They are not imported unless you say so.", columns=listed)
+        )
+    else:
+        message = _("Which column has the prompts or source texts? The texts in %(columns)s are not imported unless "
+                    "you say what they are.", columns=listed)  # fmt: skip
+        draft.ask("columns.context", message, others, others[0] if len(others) == 1 else "")
 
 
 def _propose_ratings(draft: Draft, systems: list[str]) -> None:

@@ -131,6 +131,8 @@ class Faults:
 
     def __init__(self) -> None:
         self.count = 0
+        #: What fields are called in the file, if they have other names there.
+        self.names: dict[str, str] = {}
         self._kinds: dict[tuple[str, str, str], _Kind] = {}
 
     def add(
@@ -138,6 +140,7 @@ class Faults:
     ) -> None:
         """Add a message for `n` rows: the one at `line` and, if known, those at `others`."""
         self.count += n
+        field = self.names.get(field, field)
         message = message[:_LONGEST_MESSAGE]
         key = (file, field[:100], _VARYING.sub("…", message))
         if key in self._kinds or len(self._kinds) < KEPT_FAULTS:

@@ -150,6 +150,8 @@ class _Import:
         staging = Staging(service.get_staging_file(self.upload))
         try:
             self._read(staging)
+            if self.mapping is not None:  # what follows knows only the fields of the interchange format
+                self.faults.names = {name: ", ".join(columns) for name, columns in self.mapping.columns.items()}
             counts = self._check(staging)
             if self.faults.count:
                 self._refuse(counts)

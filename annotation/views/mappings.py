@@ -12,7 +12,16 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
-from annotation.mapping import PRESETS, Proposal, Table, list_left_out, propose_mapping, propose_preset, read_mapping
+from annotation.mapping import (
+    PRESETS,
+    LeftOut,
+    Proposal,
+    Table,
+    list_left_out,
+    propose_mapping,
+    propose_preset,
+    read_mapping,
+)
 from annotation.mapping.presets import flatten_table, make_draft
 from annotation.models import Upload
 from annotation.selectors.mappings import list_earlier_mappings, make_preview
@@ -117,6 +126,7 @@ def _render(
     questions = proposal.questions if proposal is not None and error is None else []
     asked = {question.member.rpartition(".")[2] for question in questions}
     form, draft = MappingForm(flatten_table(table, document.get("preset", "")), document), make_draft(document)
+    left_out = list_left_out(table, draft)
     context = {
         "project": upload.project,
         "upload": upload,
@@ -140,12 +150,21 @@ def _render(
         and {"name": preset.name, "label": _(preset.label), "remark": preset.remark and _(preset.remark)},
         "questions": questions,
         "reasons": proposal.reasons if proposal is not None else [],
-        "left_out": list_left_out(table, draft),
+        "left_out": left_out,
+        "advice": list(_group_by_message(left_out).items()),
+        "lacks_items": not draft.creates_items() and not upload.project.items.exists(),
         "hidden": form.count_hidden(),
         "only": list(draft.only.items()),
         "others": upload.files[1:],
     }
     return page(request, "annotation/upload/columns.html", context, status=200 if error is None else 422)
+
+
+def _group_by_message(left_out: list[LeftOut]) -> dict[str, list[LeftOut]]:
+    found: dict[str, list[LeftOut]] = {}
+    for one in left_out:
+        found.setdefault(one.message, []).append(one)
+    return found
 
 
 @require_safe

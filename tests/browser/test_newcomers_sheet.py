@@ -64,3 +64,24 @@ def test_from_my_spreadsheet_to_a_leaderboard(
     expect(page.locator("main table tbody tr", has_text="model 17")).not_to_have_count(0)
     print(f"{mouse.clicks} clicks")
     assert mouse.clicks <= MOST_CLICKS
+
+
+def test_without_script(cast: Cast, page_for: Callable[..., Any], site: Any, tmp_path: Path) -> None:
+    """Upload, a change of a column, the rows that follow from it, and the import, on a narrow screen."""
+    sheet = tmp_path / "sheet.csv"
+    sheet.write_text("id,question,gpt output,llama output,seconds\nq1,Where?,It is there.,Here it is.,3\n")
+    page = page_for(cast.owner, width=390, script=False)
+    page.goto("/projects/alpha/uploads/")
+    page.set_input_files("input[type=file]", sheet)
+    page.click("main form button.primary")
+    expect(page.locator("[data-left-out]")).to_have_text(["seconds"])
+    # The choice for a column is not cut off.
+    box = page.locator("select[name=role-0]").bounding_box()
+    assert box["x"] + box["width"] <= 390
+    page.select_option("select[name=role-4]", "meta")
+    page.click("#columns button[value=show]")
+    expect(page.locator("[data-left-out]")).to_have_count(0)
+    page.click("#import button.primary")
+    execute_in_worker(site, Upload.objects.get().run_id)
+    assert Output.objects.count() == 2
+    assert Item.objects.get().meta == {"seconds": "3"}

@@ -50,7 +50,7 @@ def test_items_aspects_and_raters(project, client, cast, capsys, tmp_path):
     assert [hint.split(":")[0] for hint in upload.options["hints"]] == ["aspects", "items", "raters"]
     client.force_login(cast.owner)
     page = client.get(f"/projects/alpha/uploads/{upload.pk}/").content.decode()
-    assert "Similar names" in page
+    assert "To check" in page
     assert f"items: “{NFD}” (U+0301) and “{NFC}” (U+00E9)" in page
     assert client.get(f"/api/v1/uploads/{upload.pk}/").json()["hints"] == upload.options["hints"]
     (tmp_path / "items.jsonl").write_text(json.dumps({"id": f"{NFC} "}) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,81 @@ def test_aligned_text_files_are_one_table(researcher, cast):
     assert import_and_run(researcher, upload, address, form).state == "done", list(upload.faults.all())
     assert (Item.objects.count(), Output.objects.count()) == (3, 6)
     assert set(Item.objects.values_list("source", flat=True)) >= {"Es regnet."}
+
+
+SHEET = b"id,question,gpt output,gpt fluency,seconds,asked on\n" + b"".join(
+    b"q%d,What is %d?,It is %d.,%d,7,2026-01-0%d\n" % (k, k, k, k % 5, k) for k in range(1, 8)
+)
+
+
+def test_left_out_columns_are_named_above_the_import(researcher, cast):
+    send(researcher, "sheet.csv", SHEET)
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    above = text[: text.index('value="import"')]
+    assert re.findall(r'data-left-out="([^"]+)"', above) == ["seconds", "asked on"]
+    assert "2026-01-01" in above
+    # A change counts at once, also for a saved mapping; the run names them, too.
+    researcher.post(address, {**read_form(text), "role-1": "", "role-4": "meta", "act": "show"})
+    _address, text = open_columns(researcher, upload)
+    assert re.findall(r'data-left-out="([^"]+)"', text) == ["question", "asked on"]
+    assert 'id="lacks-items"' in text
+    upload = import_and_run(researcher, upload, address, {**read_form(text), "role-1": "context"})
+    assert [hint for hint in upload.options["hints"] if "“asked on”" in hint]
+    assert Item.objects.filter(meta__seconds="7").count() == 7
+
+
+def test_faults_of_references_name_the_original_column(researcher, cast):
+    send(researcher, "sheet.csv", b"Nr.,gpt output,llama output\n1,It is good.,It is bad.\n2,Fine it is.,Not at all.\n")
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    assert import_and_run(researcher, upload, address, read_form(text)).state == "faulty"
+    assert {(fault.line, fault.field) for fault in upload.faults.all()} == {(2, "Nr."), (3, "Nr.")}
+    assert not Output.objects.exists()
+
+
+def test_more_columns_than_the_form_has_lines(researcher, cast):
+    names = [f"unknown {k}" for k in range(230)] + ["id", "question", "gpt output", "llama output"]
+    cells = ["1"] * 230 + ["a", "What is it?", "It is good.", "It is bad."]
+    send(researcher, "wide.csv", f"{','.join(names)}\n{','.join(cells)}\n".encode())
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    form = read_form(text)
+    # Those that are imported have a line; of the others, some stay as they are.
+    assert [form[f"role-{k}"] for k in range(230, 234)] == ["item", "context", "outputs", "outputs"]
+    assert len([name for name in form if name.startswith("role-")]) == 200
+    assert 'id="hidden-columns"' in text
+    mapping = {"shape": "wide", "columns": {"item": "id", "context": "question"}, "meta": {"items": ["unknown 229"]},
+               "outputs": [{"column": "gpt output", "system": "gpt"}]}  # fmt: skip
+    researcher.post(address, {"act": "json", "json": json.dumps(mapping)})
+    form = read_form(open_columns(researcher, upload)[1])
+    del form["role-229"]  # a column without a line
+    researcher.post(address, {**form, "role-233": "outputs", "system-233": "llama", "act": "show"})
+    upload.refresh_from_db()
+    assert upload.options["mapping"]["meta"] == {"items": ["unknown 229"]}
+    assert [one["system"] for one in upload.options["mapping"]["outputs"]] == ["gpt", "llama"]
+
+
+def test_raters_and_split_cells_stay_when_the_form_is_sent(researcher, cast):
+    send(researcher, "sheet.csv", b"key,text,fluency R1,fluency R2\nq1_gpt,It is good.,1,2\nq1_llama,It is bad.,3,4\n")
+    upload = Upload.objects.get()
+    address, _text = open_columns(researcher, upload)
+    mapping = {
+        "shape": "wide", "columns": {"item": "key.item", "system": "key.system", "text": "text"},
+        "ratings": [{"column": f"fluency {rater}", "aspect": "fluency", "rater": rater} for rater in ("R1", "R2")],
+        "split": {"key": "{item}_{system}"}, "make_items": True,
+    }  # fmt: skip
+    researcher.post(address, {"act": "json", "json": json.dumps(mapping)})
+    form = read_form(open_columns(researcher, upload)[1]) | {"aspect-3": "style"}
+    import_and_run(researcher, upload, address, form)
+    assert sorted(Rating.objects.values_list("output__system__name", "rater", "aspect__name", "value")) == [
+        ("gpt", "R1", "fluency", 1.0), ("gpt", "R2", "style", 2.0),
+        ("llama", "R1", "fluency", 3.0), ("llama", "R2", "style", 4.0),
+    ]  # fmt: skip
+
+
+def test_the_page_needs_few_queries(researcher, cast, django_assert_max_num_queries):
+    send(researcher, "sheet.csv", SHEET)
+    address, _text = open_columns(researcher, Upload.objects.get())
+    with django_assert_max_num_queries(15):
+        researcher.get(address)
