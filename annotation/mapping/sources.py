@@ -67,6 +67,8 @@ def join_headers(rows: list[list[str]]) -> list[str]:
 
 def flatten_row(row: Row, before: str = "") -> Row:
     """The row with the parts of objects as columns of their own: `author.name`."""
+    if not before and dict not in map(type, row.values()):
+        return row
     flat: Row = {}
     for name, value in row.items():
         if isinstance(value, dict) and value:

@@ -3,7 +3,7 @@ of JSON on stdout. `[0, sheets]` comes first; `[row, cells]` is a row, `[row, co
 `[row, message, "stop"]` the reason why reading stopped.
 
 openpyxl reads the list of sheets and the formats of dates. Cells and their texts, which are nearly all of a file, are
-read here in pieces: it is about ten times as fast, and memory does not grow with the number of rows."""
+read here in pieces: it is several times as fast, and memory does not grow with the number of rows."""
 
 from __future__ import annotations
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from annotation.mapping import Reading, open_table
+from annotation.mapping.xlsx_process import read_all
 from annotation.parsers import Limits, StopReading
 
 ROWS = [{"id": f"q{k}", "prompt": f"Ünïcode, “{k}”?", "gpt": f"line one\nline {k}", "score": k} for k in range(1, 6)]
@@ -83,6 +86,46 @@ def test_nested_values_have_dotted_columns(tmp_path):
         table = open_table(tmp_path / name)
         assert table.columns == ["id", "author.name", "author.at.place", "tags", "when"]
         assert next(iter(table))[1]["author.at.place"] == "y"
+
+
+def test_parquet_columns_of_every_type(tmp_path):
+    day = datetime.datetime(2024, 2, 29, 13, 5)
+    columns = {
+        "text": pa.array(["a", None, "c"]), "category": pa.array(["x", "y", None]).dictionary_encode(),
+        "whole": pa.array([1, None, 3]), "full": pa.array([1, 2, 2**60]), "small": pa.array([1, 2, 3], pa.uint8()),
+        "real": pa.array([0.5, float("nan"), None]), "single": pa.array([0.5, 1.5, 2.0], pa.float32()),
+        "flag": pa.array([True, False, None]), "sure": pa.array([True, False, True]),
+        "day": pa.array([day, None, day]), "price": pa.array([Decimal("1.50"), None, Decimal("2.00")]),
+        "list": pa.array([["a", "b"], None, []]), "bytes": pa.array([b"a", None, b"b"]),
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    rows = [row for _number, row in open_table(tmp_path / "a.parquet")]
+    assert rows == [
+        {"text": "a", "category": "x", "whole": 1, "full": 1, "small": 1, "real": 0.5, "single": 0.5, "flag": True,
+         "sure": True, "day": "2024-02-29T13:05:00", "price": 1.5, "list": ["a", "b"]},
+        {"category": "y", "full": 2, "small": 2, "single": 1.5, "flag": False, "sure": False},
+        {"text": "c", "whole": 3, "full": 2**60, "small": 3, "single": 2.0, "sure": True,
+         "day": "2024-02-29T13:05:00", "price": 2, "list": []},
+    ]  # fmt: skip
+    assert [type(rows[0][name]) for name in ("whole", "small", "single", "sure")] == [int, int, float, bool]
+
+
+def test_a_sheet_of_many_cells_is_read_in_little_memory(tmp_path):
+    """Neither rows nor texts are kept: a sheet of ten times as many rows needs no more memory."""
+    peaks = []
+    for count in (2_000, 20_000):
+        book = openpyxl.Workbook(write_only=True)
+        sheet = book.create_sheet()
+        sheet.append(["id", "text"])
+        for k in range(count):
+            sheet.append([k, f"the text {k} of a sheet"])
+        book.save(tmp_path / "a.xlsx")
+        with (tmp_path / "a.xlsx").open("rb") as raw:
+            tracemalloc.start()
+            assert sum(1 for _line in read_all(raw, "", Limits())) == count + 2
+            peaks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 1_000_000, peaks
 
 
 def test_columns_without_name_or_with_the_same_one(tmp_path):
