@@ -12,6 +12,7 @@ from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seeds
 
+FIRST = "head first"
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
 STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
@@ -26,11 +27,26 @@ def compute(run: Run) -> None:
         for seed in run.seeds:
             for split in ("group", "row"):
                 alone = "alone" in model
+                if model == FIRST:
+                    continue
                 if run.wants("sentinels" if alone else split) and not (alone and (split == "row" or seed != first)):
                     run.once(
                         f"{split}/{model}", seed,
                         lambda s=split, m=model, seed=seed: train_one(run, data, s, m, seed, rate),
                     )  # fmt: skip
+
+    if run.wants("head"):
+        tries: dict[str, dict[str, Any]] = run.settings["head_tries"]
+        found = {
+            name: run.once(f"choice/{FIRST}/{name}", first, lambda own=own: try_head(run, data, own, first))
+            for name, own in list(tries.items())[: 1 if run.quick else None]
+        }
+        best = tries[max(found, key=lambda name: found[name]["auroc"])]
+        for seed in run.seeds:
+            run.once(
+                f"group/{FIRST}", seed,
+                lambda seed=seed: train_one(run, data, "group", FIRST, seed, best["learning_rate"], best),
+            )  # fmt: skip
 
 
 def make_options(run: Run, model: str, seed: int, rate: float) -> dict[str, Any]:
@@ -50,9 +66,27 @@ def try_rate(run: Run, data: Dataset, rate: float, seed: int) -> Result:
     return {"rate": rate, "macro_f1": found.record.metrics["macro_f1"], "train_seconds": found.record.seconds}
 
 
-def train_one(run: Run, data: Dataset, split: str, model: str, seed: int, rate: float) -> Result:
+def try_head(run: Run, data: Dataset, own: Mapping[str, Any], seed: int) -> Result:
+    """AUROC on the dev part with the head first and the options `own`, mean over aspects, and what was kept."""
+    train, dev, _ = data.split(seed=seed)
+    folder = run.folder("choice", FIRST, *own.values(), seed)
+    found = fit(
+        "shared-bert", train, dev=dev, folder=folder,
+        **{**make_options(run, FIRST, seed, own["learning_rate"]), **own},
+    )  # fmt: skip
+    forget(folder)
+    curve = [{name: row.get(f"dev_{name}") for name in ("auroc", "macro_f1")} for row in found.record.log]
+    kept = found.record.log[0].get("kept_stage")
+    return {
+        "auroc": found.record.metrics["auroc"], "curve": curve, "kept": kept, "train_seconds": found.record.seconds,
+    }  # fmt: skip
+
+
+def train_one(
+    run: Run, data: Dataset, split: str, model: str, seed: int, rate: float, own: Mapping[str, Any] | None = None
+) -> Result:
     """Train a model and test it on groups, or on rows, that it has not seen."""
-    options, folder = make_options(run, model, seed, rate), run.folder(split, model, seed)
+    options, folder = {**make_options(run, model, seed, rate), **(own or {})}, run.folder(split, model, seed)
     if split == "row":
         found = fit("shared-bert", data, folder=folder, split="row", **options)
         metrics = found.record.metrics
@@ -63,7 +97,8 @@ def train_one(run: Run, data: Dataset, split: str, model: str, seed: int, rate: 
         assert isinstance(found, SharedBert)
         aspects = test_groups(found, test, run.settings["baselines"])
     forget(folder)
-    return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps}
+    kept = {"kept": found.record.log[0].get("kept_stage")} if model == FIRST else {}
+    return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps, **kept}
 
 
 def test_groups(model: SharedBert, test: Dataset, baselines: Sequence[str]) -> dict[str, Any]:
@@ -126,7 +161,7 @@ def tabulate(run: Run) -> Tables:
 
 
 def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:
-    for model in run.settings["models"]:
+    for model in [name for name in run.settings["models"] if name != FIRST]:
         for result in run.store.get(f"group/{model}", seeds):
             aspects: Mapping[str, Any] = result["aspects"]
             yield row("inputs", "model", model, **{aspect: found["mcc"] for aspect, found in aspects.items()})
