@@ -1,5 +1,6 @@
-"""Tables of 100,000 rows (spreadsheets: 10,000) converted by a mapping: rows per second and peak memory of a process
-that reads the file, converts every row and checks it as an import does. The peer reads the same file in the same run:
+"""Tables of 100,000 rows (spreadsheets: 10,000) converted by a mapping: rows per second, rows per second of processor
+time (for a machine that others use as well), and peak memory of a process that reads the file, converts every row and
+checks it as an import does. The peer reads the same file in the same run:
 pandas for CSV, JSON lines and Parquet, openpyxl for spreadsheets; it only makes a dictionary of every row.
 
     python benchmarks/mapping.py [--rows 100000] [--sheet-rows 10000] [--repeat 3]
@@ -96,7 +97,7 @@ def read_with_peer(path: Path) -> int:
 
 
 def measure(path: Path, who: str) -> dict[str, float]:
-    """In a process of its own: seconds, and peak memory of it and its children in MB."""
+    """In a process of its own: seconds, seconds of processor time, and peak memory, with its children, in MB."""
     done = subprocess.run(
         [sys.executable, __file__, "--worker", who, str(path)], capture_output=True, text=True, check=True
     )
@@ -105,14 +106,17 @@ def measure(path: Path, who: str) -> dict[str, float]:
 
 
 def work(who: str, path: Path) -> None:
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     made = convert_table(path) if who == "ours" else read_with_peer(path)
     seconds = time.perf_counter() - start
     # The peak since this program started; ru_maxrss would include the process that started it.
     status = Path("/proc/self/status").read_text().splitlines()
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    below = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(json.dumps({"seconds": seconds, "made": made, "memory_mb": round((peak + below) / 1024)}))
+    below = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = time.process_time() - cpu_start + below.ru_utime + below.ru_stime
+    print(
+        json.dumps({"seconds": seconds, "cpu": cpu, "made": made, "memory_mb": round((peak + below.ru_maxrss) / 1024)})
+    )
 
 
 def main() -> None:
@@ -134,11 +138,15 @@ def main() -> None:
             write_table(path, count)
             runs = [(measure(path, "ours"), measure(path, "peer")) for _ in range(given.repeat)]
             ratios = [peer["seconds"] / ours["seconds"] for ours, peer in runs]
+            cpu_ratios = [peer["cpu"] / ours["cpu"] for ours, peer in runs]
             best = min(ours["seconds"] for ours, _peer in runs)
             results.append({
                 "format": ending, "rows": count, "rows_per_second": round(count / best),
                 "peer_rows_per_second": round(count / min(peer["seconds"] for _ours, peer in runs)),
                 "ratio": round(statistics.median(ratios), 3), "ratios": [round(one, 3) for one in ratios],
+                "rows_per_cpu_second": round(count / min(ours["cpu"] for ours, _peer in runs)),
+                "peer_rows_per_cpu_second": round(count / min(peer["cpu"] for _ours, peer in runs)),
+                "cpu_ratio": round(statistics.median(cpu_ratios), 3), "cpu_ratios": [round(k, 3) for k in cpu_ratios],
                 "memory_mb": max(ours["memory_mb"] for ours, _peer in runs),
                 "peer_memory_mb": max(peer["memory_mb"] for _ours, peer in runs),
             })  # fmt: skip

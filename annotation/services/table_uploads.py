@@ -16,10 +16,9 @@ from annotation.parsers import StopReading
 from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
-from evalapp.common.queue import enqueue_run
 from evalapp.common.room import check_room
 
-from .uploads import Incoming, check_mapping, get_upload_folder, remove_files, save_files
+from .uploads import Incoming, check_mapping, get_upload_folder, remove_files, repeat_import, save_files
 
 #: An upload in these states can get another mapping: its files are still there.
 CHANGEABLE = (Upload.State.MAPPING, Upload.State.CHECKED, Upload.State.FAULTY)
@@ -115,20 +114,6 @@ def save_mapping(*, upload: Upload, document: dict[str, Any]) -> None:
 
 def import_table(*, upload: Upload, user: User, document: Any, dry_run: bool = False, replace: bool = False) -> Upload:
     """Import an upload with a mapping. Raises `BadInput` if the mapping is incomplete."""
-    options = {**upload.options, "mapping": check_mapping(document), "dry_run": dry_run, "replace": replace}
-    with transaction.atomic():
-        changed = Upload.objects.filter(pk=upload.pk, state__in=CHANGEABLE).update(
-            state=Upload.State.RECEIVED, options=options, finished_at=None
-        )
-        if not changed:
-            raise Conflict(_("The mapping of this upload can no longer be changed."))
-        upload.refresh_from_db()
-        upload.run = enqueue_run(
-            kind="import",
-            project=upload.project,
-            user=user,
-            params={"upload": upload.pk},
-            title=(_("Check %(files)s") if dry_run else _("Import %(files)s")) % {"files": upload.title},
-        )
-        upload.save(update_fields=["run"])
-    return upload
+    options = {"mapping": check_mapping(document), "dry_run": dry_run, "replace": replace}
+    refusal = _("The mapping of this upload can no longer be changed.")
+    return repeat_import(upload=upload, user=user, states=CHANGEABLE, refusal=refusal, options=options)

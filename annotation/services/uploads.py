@@ -1,7 +1,7 @@
 """Receives files, queues imports, stores checked uploads, undoes and discards. The import itself is a pipeline."""
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,15 +126,7 @@ def receive_upload(
             upload.save()
             shutil.rmtree(get_upload_folder(upload), ignore_errors=True)
             draft.rename(get_upload_folder(upload))
-            upload.run = enqueue_run(
-                kind="import",
-                project=project,
-                user=user,
-                params={"upload": upload.pk},
-                title=(_("Check %(files)s") if dry_run else _("Import %(files)s")) % {"files": upload.title},
-                send=send,
-            )
-            upload.save(update_fields=["run"])
+            _enqueue_import(upload, user, send)
             audit.record(verb="upload.received", project=project, actor=user, object=upload, **options)
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
@@ -202,25 +194,41 @@ def save_file(file: Incoming, target: Path, limit: int) -> int:
     return size
 
 
-def store_checked(*, upload: Upload, user: User) -> Upload:
-    """After a dry run without errors: import the same files and store them."""
+def _enqueue_import(upload: Upload, user: User | None, send: bool = True) -> None:
+    title = _("Check %(files)s") if upload.options["dry_run"] else _("Import %(files)s")
+    upload.run = enqueue_run(
+        kind="import",
+        project=upload.project,
+        user=user,
+        params={"upload": upload.pk},
+        title=title % {"files": upload.title},
+        send=send,
+    )
+    upload.save(update_fields=["run"])
+
+
+def repeat_import(
+    *, upload: Upload, user: User, states: Collection[object], refusal: str, options: dict[str, Any]
+) -> Upload:
+    """Queue the import of files that are saved already, with other options. Raises `Conflict` with `refusal` if the
+    upload is in none of the `states`."""
     with transaction.atomic():
-        options = {**upload.options, "dry_run": False}
-        changed = Upload.objects.filter(pk=upload.pk, state=Upload.State.CHECKED).update(
-            state=Upload.State.RECEIVED, options=options
+        changed = Upload.objects.filter(pk=upload.pk, state__in=states).update(
+            state=Upload.State.RECEIVED, options={**upload.options, **options}, finished_at=None
         )
         if not changed:
-            raise Conflict(_("Only a checked upload can be stored."))
+            raise Conflict(refusal)
         upload.refresh_from_db()
-        upload.run = enqueue_run(
-            kind="import",
-            project=upload.project,
-            user=user,
-            params={"upload": upload.pk},
-            title=_("Import %(files)s") % {"files": upload.title},
-        )
-        upload.save(update_fields=["run"])
+        _enqueue_import(upload, user)
     return upload
+
+
+def store_checked(*, upload: Upload, user: User) -> Upload:
+    """After a dry run without errors: import the same files and store them."""
+    refusal = _("Only a checked upload can be stored.")
+    return repeat_import(
+        upload=upload, user=user, states=[Upload.State.CHECKED], refusal=refusal, options={"dry_run": False}
+    )
 
 
 @dataclass(frozen=True)
