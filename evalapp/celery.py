@@ -4,6 +4,7 @@ import os
 from typing import Any
 
 from celery import Celery
+from celery.schedules import crontab
 from celery.signals import setup_logging
 from kombu import Exchange, Queue
 
@@ -86,6 +87,12 @@ def configure() -> None:
             },
         },
     )
+    if settings.BACKUP_FOLDER:
+        app.conf.beat_schedule["back-up"] = {
+            "task": "evalapp.back_up",
+            "schedule": crontab(hour=settings.BACKUP_TIME[0], minute=settings.BACKUP_TIME[1]),
+            "options": {"queue": "cpu", "expires": 12 * 3600},
+        }
     if settings.ELASTICSEARCH_URL:
         app.conf.beat_schedule["catch-up"] = {
             "task": "retrieval.catch_up",

@@ -17,6 +17,8 @@ class CommonConfig(AppConfig):
         sqlite_lookups.register()
         about, label = "Remove the contents of a deleted project.", gettext_lazy("Deletion of a project")
         register(Job("delete", "cpu", "evalapp.common.deletion:run", about, label=label))
-        hooks.DOCTOR_CHECKS.register("evalapp.common.audit_chain:checks")
+        hooks.DOCTOR_CHECKS.register(
+            "evalapp.common.audit_chain:checks", "evalapp.common.backup.nightly:check_nightly_backup"
+        )
         overview.register_section("activity", 40, sections.render_activity)
         overview.register_step("people", 20, sections.make_people_step)

@@ -17,6 +17,7 @@ from django.utils import timezone
 from evalapp.celery import app
 
 from .audit_chain import seal
+from .backup.nightly import make_nightly_backup
 from .idempotency import sweep_keys
 from .models import WorkerBeat
 from .outages import by_the_clock
@@ -45,6 +46,11 @@ def reconcile() -> dict[str, int] | None:
     counts = by_the_clock(reconcile_runs)
     by_the_clock(sweep_keys)
     return counts
+
+
+@app.task(name="evalapp.back_up")
+def back_up() -> None:
+    make_nightly_backup()
 
 
 @app.task(name="evalapp.seal_audit")

@@ -225,6 +225,12 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 
+# ---- backups --------------------------------------------------------------------------------------------
+
+BACKUP_FOLDER = env.backup_folder()
+BACKUP_TIME = env.time_of_day("BACKUP_TIME", "03:30")
+BACKUP_KEEP = env.number("BACKUP_KEEP", 7, 1, 10_000)
+
 # ---- uploads --------------------------------------------------------------------------------------------
 
 MAX_UPLOAD_BYTES = env.number("MAX_UPLOAD_MB", 2048, 1, 1_000_000) * 1_000_000

@@ -86,6 +86,9 @@ SETTINGS = (
         secret=True,
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
+    Setting("BACKUP_FOLDER", "none", "Folder that gets a backup of the installation every day."),
+    Setting("BACKUP_TIME", "03:30", "Time of that backup, UTC."),
+    Setting("BACKUP_KEEP", "7", "Number of those backups that are kept; older ones are removed."),
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes; larger ones are refused before the body is read."),
     Setting("MIN_FREE_MB", "200", "Uploads are refused if fewer megabytes of disk are free."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
@@ -274,6 +277,23 @@ def hsts(behind_tls: bool) -> tuple[int, bool, bool]:
             "HSTS_PRELOAD=1 requires HSTS_SUBDOMAINS=1 and HSTS_SECONDS of at least 31536000 (one year)."
         )
     return (seconds, subdomains, preload) if behind_tls else (0, False, False)
+
+
+def backup_folder() -> str:
+    """Return the folder of the daily backups, which must exist; empty without one."""
+    value = text("BACKUP_FOLDER")
+    if value and not Path(value).expanduser().is_dir():
+        raise ImproperlyConfigured(f"BACKUP_FOLDER={value!r} is not a folder. Create it first.")
+    return str(Path(value).expanduser().resolve()) if value else ""
+
+
+def time_of_day(name: str, default: str) -> tuple[int, int]:
+    """Return hour and minute of a setting such as 03:30."""
+    value = text(name, default)
+    match = re.fullmatch(r"([01]?[0-9]|2[0-3]):([0-5][0-9])", value)
+    if match is None:
+        raise ImproperlyConfigured(f"{name}={value!r} must be a time such as 03:30.")
+    return int(match[1]), int(match[2])
 
 
 def sub_path() -> str:
