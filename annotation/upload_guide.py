@@ -90,6 +90,22 @@ TABLES = (
         ),
     ),
     Table(
+        "scores",
+        _("scores of metrics and models that you have already"),
+        (
+            Column("item", _("id of the item; leave it out for the score of a whole system")),
+            _SYSTEM,
+            Column("evaluator", _("name of the metric or model"), True),
+            Column("score", _("a number; empty: the evaluator has no score for this output"), True),
+            Column("reference_set", _("the references that it compared with, such as original")),
+            Column("higher_is_better", _("false for error rates and distances, whose scores are negated")),
+            Column("signature", _("version and settings of the evaluator, for papers")),
+            Column("aspect", _("what it scores, if it scores several aspects")),
+            Column("note", _("why there is no score")),
+            _STEP,
+        ),
+    ),
+    Table(
         "dialogues",
         _("whole dialogues"),
         (

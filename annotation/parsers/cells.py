@@ -21,6 +21,8 @@ _LIST_OF_TEXTS = re.compile(r"\A\s*\[\s*[\"\]]")
 _DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
 #: Ambiguous between a thousands separator and a decimal comma.
 _THOUSANDS = re.compile(r"\A\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
+#: Columns with true or false in any usual spelling, and columns of numbers that can have a decimal comma.
+TRUTHS, NUMBERS = frozenset({"simulated", "higher_is_better"}), frozenset({"value", "score"})
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 #: Text columns in which an empty cell is an empty text; in others it is absent.
 KNOWN_TEXT = frozenset(
@@ -62,8 +64,8 @@ CELLS = {
         frozenset({"id", "evaluator", "name", "kind", "aspect", "references", "signature", "short_signature", "data"}),
     ),
     "scores": Cells(
-        frozenset({"value", "in_training", "empty", "truncated"}), frozenset({"step", "input"}),
-        frozenset({"set", "item", "system"}),
+        frozenset({"value", "score", "higher_is_better", "in_training", "empty", "truncated"}),
+        frozenset({"step", "input"}), frozenset({"system"}),
     ),
     "attempts": Cells(
         ATTEMPT_VALUES | {"candidate_source"},
@@ -83,13 +85,13 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
     if name in kind.whole:
         match = re.fullmatch(rf"(-?\d{{1,19}})(?:{'[.,]' if kind.comma else '[.]'}0+)?", text.strip())
         return int(match[1]) if match else text
-    if name == "simulated":
+    if name in TRUTHS:
         if text.strip().lower() not in _TRUTH:
             raise ValueError(_("write true or false"))
         return _TRUTH[text.strip().lower()]
     if name in TEXT_LISTS and not text.lstrip().startswith("["):
         return text
-    if name == "value":
+    if name in NUMBERS:
         if not kind.comma and _THOUSANDS.fullmatch(text):
             whole, part = text.strip().replace(",", ""), text.strip().replace(",", ".", 1)
             message = _("“%(text)s” may be %(whole)s or %(part)s; write it without a comma")
@@ -97,7 +99,11 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
         try:
             return decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
         except ValueError as error:
-            raise ValueError(_("“%(text)s” is not a number", text=text[:40])) from error
+            if name == "score":
+                message = _("“%(text)s” is not a number; leave the cell empty if there is no score", text=text[:40])
+            else:
+                message = _("“%(text)s” is not a number", text=text[:40])
+            raise ValueError(message) from error
     try:
         return decode_object(text.encode())
     except ValueError as error:

@@ -1,10 +1,10 @@
 """Checks rows of the result files of an export: score sets and scores, rater filters, descriptions of campaigns of
 other installations."""
 
+import json
 import re
 from datetime import datetime
-from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalapp.names import explain_breaking
 from evalapp.translation import gettext as _
@@ -14,6 +14,13 @@ from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, r
 from .writer import COLUMNS, encode_ordered
 
 MAX_SIGNATURE, MAX_NOTE = 500, 200
+EVALUATOR_KINDS = ("sentinel", "baseline", "trained", "combined", "external")
+#: Columns of a score by another program that say which score set it belongs to, and their longest texts.
+_EXTERNAL_TEXTS = {"aspect": MAX_NAME, "reference_set": 63, "signature": 400}
+#: The note of a row without a score.
+NO_SCORE = "the file has no score"
+#: Begins the name of a set that its rows describe; no name in a file has it.
+_EXTERNAL = "\x1f"
 _SCORE_SET_TEXTS = {"name": 60, "aspect": 100, "references": 63, "signature": 700, "short_signature": 500, "data": 16}
 
 
@@ -55,8 +62,8 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     count = row.get("n_in_training", 0)
     if type(count) is not int or not 0 <= count < 2**31:
         bad("n_in_training", _("n_in_training must be a whole number from 0."))
-    if row.get("kind") not in ("sentinel", "baseline", "trained", "combined"):
-        bad("kind", _("kind must be one of sentinel, baseline, trained, combined."))
+    if row.get("kind") not in EVALUATOR_KINDS:
+        bad("kind", _("kind must be one of %(choices)s.", choices=", ".join(EVALUATOR_KINDS)))
     if type(row.get("options", {})) is not dict:
         bad("options", _("options must be an object."))
     _one_line("options", row.get("options"), bad)
@@ -69,13 +76,37 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     return None if key is None or evaluator is None else (key, encode_ordered(row, COLUMNS["score_sets"]))
 
 
+class ExternalSet(NamedTuple):
+    """What the rows of scores by another program say about their set. `evaluator` is its name as given."""
+
+    evaluator: str
+    aspect: str
+    references: str
+    signature: str
+    higher_is_better: bool
+
+    def as_name(self) -> str:
+        """The name of the set in the staging file, which `read_external_set` reads."""
+        return _EXTERNAL + json.dumps(self)
+
+
+def read_external_set(name: str) -> ExternalSet | None:
+    """The set with that name; None for the name of a row of `score_sets`."""
+    return ExternalSet(*json.loads(name[1:])) if name.startswith(_EXTERNAL) else None
+
+
 def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    """A score of a set that `score_sets` describes, or of an `evaluator` of another program."""
+    if row.get("evaluator") is not None:
+        return _check_external(row, bad)
+    if row.get("set") is None and ("score" in row or "value" not in row):
+        bad("evaluator", _("evaluator is missing. Name the metric or program that made the score."))
+        return None
     name, item, system = read_key(row, "set", bad, 400), read_key(row, "item", bad), read_key(row, "system", bad)
-    value, note, seen = row.get("value"), row.get("note") or "", row.get("input")
+    value, seen = row.get("value"), row.get("input")
     if value is not None:
         value = read_number(value, "value", bad)
-    if type(note) is not str or len(note) > MAX_NOTE:
-        bad("note", _("note must be text of at most %(n)d characters.", n=MAX_NOTE))
+    note = _read_note(row, bad)
     if seen is not None and not is_whole(seen):
         bad("input", _("input must be the hash of the scored input, a whole number, or null."))
         seen = None
@@ -87,15 +118,46 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     step = read_step(row, "step", bad)
     if name is None or item is None or system is None:
         return None
-    if seen is None:
-        seen = _unknown_input(item, system, step)
     return name, item, system, step, value, note, *flags, seen
 
 
-def _unknown_input(item: str, system: str, step: int) -> int:
-    """A placeholder for the hash of the input of imported scores: different for each output, so that none counts as a
-    duplicate."""
-    return int.from_bytes(blake2b(f"{item}\0{system}\0{step}".encode(), digest_size=8).digest(), "big", signed=True)
+def _check_external(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    """A score by another program. Without `item` it is the score of the whole system. A score of which lower is better
+    is negated, so that higher is better in every table."""
+    evaluator, system, step = (
+        read_key(row, "evaluator", bad, MAX_NAME),
+        read_key(row, "system", bad),
+        read_step(row, "step", bad),
+    )
+    item = None if row.get("item") in (None, "") else read_key(row, "item", bad)
+    texts = {}
+    for name, longest in _EXTERNAL_TEXTS.items():
+        given = row.get(name)
+        texts[name] = "" if given in (None, "") else read_key(row, name, bad, longest) or ""
+    if row.get("set") is not None:
+        bad("set", _("A row has either a set from score_sets or an evaluator, not both."))
+    if row.get("value") is not None:
+        bad("value", _("Write the number in the column “score” in rows with an evaluator."))
+    upwards = row.get("higher_is_better")
+    if upwards is not None and type(upwards) is not bool:
+        bad("higher_is_better", _("higher_is_better must be true or false."))
+    score = row.get("score")
+    value = None if score is None else read_number(score, "score", bad)
+    if value is not None and upwards is False:
+        value = 0.0 - value
+    note = _read_note(row, bad) or ("" if score is not None else NO_SCORE)
+    if evaluator is None or system is None or (item is None and row.get("item") not in (None, "")):
+        return None
+    chosen = ExternalSet(evaluator, texts["aspect"], texts["reference_set"], texts["signature"], upwards is not False)
+    return chosen.as_name(), item, system, step, value, note, 0, 0, 0, None
+
+
+def _read_note(row: Row, bad: Bad) -> str:
+    note = row.get("note") or ""
+    if type(note) is str and len(note) <= MAX_NOTE:
+        return note
+    bad("note", _("note must be text of at most %(n)d characters.", n=MAX_NOTE))
+    return ""
 
 
 def _one_line(field: str, value: Any, bad: Bad) -> None:

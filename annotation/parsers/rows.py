@@ -19,7 +19,7 @@ from .cells import CELLS, Cells, read_cells
 from .faults import Limits, Lost, Report, Row, StopReading
 from .files import Format, damaged, describe_long_row, read_lines
 from .strict_json import NUL, DoubledKey, decode_object, explain_json, explain_utf8, has_nul, identify, identify_line
-from .writer import COLUMNS, GUARD
+from .writer import GUARD, list_readable_columns
 
 #: The maximum number of rows with duplicate keys, because the fast reader leaks memory for them.
 _MOST_DOUBLED = 1000
@@ -43,7 +43,7 @@ def _ignore(line: int, row: Row) -> None:
 def read_jsonl(
     plain: IO[bytes], limits: Limits, report: Report, lost: Lost = _ignore, table: str = ""
 ) -> Iterator[tuple[int, Row]]:
-    known = frozenset(COLUMNS.get(table, ()))
+    known = frozenset(list_readable_columns(table))
     rows = lines = doubled = 0
     for number, raw in read_lines(plain, limits):
         lines = number
@@ -178,7 +178,7 @@ def _find_delimiter(lines: PhysicalLines, usual: str, table: str) -> tuple[list[
     if named := re.fullmatch(r"\ufeff?\"?sep=([,;|\t])\"?[,;|\t]*\r?\n?", first, re.IGNORECASE):
         lines.length = 0
         return [], named[1]
-    known = set(COLUMNS.get(table, ()))
+    known = set(list_readable_columns(table))
 
     def fitness(delimiter: str) -> tuple[int, int, bool]:
         try:
@@ -192,7 +192,7 @@ def _find_delimiter(lines: PhysicalLines, usual: str, table: str) -> tuple[list[
 
 def lower_known(names: list[str], table: str) -> list[str]:
     """Column names with those of the table in lower case: `Item` is `item` unless that exists as well."""
-    known = COLUMNS.get(table, ())
+    known = list_readable_columns(table)
     return [name.lower() if name.lower() in known and name.lower() not in names else name for name in names]
 
 

@@ -37,10 +37,21 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "scores": ("set", "item", "system", "step", "value", "note", "in_training", "empty", "truncated", "input"),
 }  # fmt: skip
 
+#: Columns that are read and not written: scores made by another program name their evaluator instead of a score set.
+ALSO_READ: dict[str, tuple[str, ...]] = {
+    "scores": ("evaluator", "score", "aspect", "reference_set", "signature", "higher_is_better"),
+}  # fmt: skip
+
 #: Other files of an export: derived from its tables, or not imported.
 DERIVED = (
     "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judgements", "raters", "audit",
 )  # fmt: skip
+
+
+def list_readable_columns(table: str) -> tuple[str, ...]:
+    """The columns of a table that have a meaning when a file is read."""
+    return (*COLUMNS.get(table, ()), *ALSO_READ.get(table, ()))
+
 
 #: The members of `written` in a reference.
 WRITTEN = (

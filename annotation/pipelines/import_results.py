@@ -17,6 +17,8 @@ from .import_staging import KNOWN, NEW, REPLACE, SAME
 # ---- check ------------------------------------------------------------------------------------------------
 
 
+#: Whether a staged score `t` is by another program, as in `read_external_set`.
+EXTERNAL = "unicode(t.name) = 31"
 #: The maximum number of characters in rows that are read as a whole.
 MOST_CHARACTERS = 16 << 20
 
@@ -83,7 +85,7 @@ def _campaigns(check: Check) -> None:
 
 
 def _scores(check: Check) -> None:
-    """Each score needs an existing output and a score set that the upload describes."""
+    """Each score needs an existing output, or system, and a score set that the upload describes, or an evaluator."""
     staging = check.staging
     if not staging.has("scores") and not staging.has("score_sets"):
         return
@@ -91,7 +93,7 @@ def _scores(check: Check) -> None:
     report_twice(check, "scores", ("name", "item", "system", "step"), "1")
     check.fail(
         "scores",
-        "t.name NOT IN (SELECT key FROM score_sets)",
+        f"NOT {EXTERNAL} AND t.name NOT IN (SELECT key FROM score_sets)",
         "set",
         lambda name: (
             _("score_sets of this upload does not describe the score set “%(name)s”. Upload both files.", name=name)
@@ -105,10 +107,21 @@ def _scores(check: Check) -> None:
     )
     check.fail(
         "scores",
-        f"t.out IS NULL OR t.out IN (SELECT n FROM outputs WHERE act = '{KNOWN}' AND id IS NULL)",
+        "t.item IS NOT NULL AND"
+        f" (t.out IS NULL OR t.out IN (SELECT n FROM outputs WHERE act = '{KNOWN}' AND id IS NULL))",
         "system",
         lambda system, item, step: describe_missing(system, item, step) + check.perhaps("outputs"),
         "t.system | t.item | t.step",
+    )
+    check.fail(
+        "scores",
+        f"t.item IS NULL AND t.system IN (SELECT key FROM systems WHERE act = '{KNOWN}' AND id IS NULL)",
+        "system",
+        lambda system: (
+            _("There is no system “%(name)s”, neither in this upload nor stored.", name=system)
+            + (check.lookalikes.suggest("systems", system) or check.perhaps("systems", "outputs"))
+        ),
+        "t.system",
     )
     check.tick("scores: found their outputs")
 
@@ -129,7 +142,7 @@ def store(promotion: Any) -> None:
         UploadChange(upload=promotion.upload, table="filters", row=row.pk, before={}) for row in made
     )
     _store_campaigns(promotion)
-    if staging.has("score_sets") or promotion.documents:
+    if staging.has("score_sets") or staging.has("scores") or promotion.documents:
         hooks.store_results(promotion)
 
 

@@ -133,8 +133,10 @@ def _lacks_columns(file: UploadedFile, kind: str) -> bool:
     file.seek(0)
     names = {cell.strip("\r\"' ") for cell in re.split(r"[,;\t]", head)}
     lacking = needed - names
-    # A rating has a dialogue instead of item and system.
-    return bool(lacking - {"item", "system"} or (lacking and "dialogue" not in names))
+    # A rating has a dialogue instead of item and system, and a score of an export a set.
+    return not (kind == "scores" and "set" in names) and bool(
+        lacking - {"item", "system"} or (lacking and "dialogue" not in names)
+    )
 
 
 @project_page(GET="read")

@@ -34,7 +34,7 @@ from evalapp.client.rows import (
 )
 from evalapp.client.runs import Run
 from evalapp.client.session import Session, new_key
-from evalapp.client.uploads import Upload, UploadOptions, read_mapping, send_files, send_rows, send_tables
+from evalapp.client.uploads import Upload, UploadOptions, iterate_rows, read_mapping, send_files, send_rows, send_tables
 from evalapp.markup import write_html_table
 
 if TYPE_CHECKING:
@@ -209,6 +209,29 @@ class Project:
         options = UploadOptions(dry_run, replace, progress, idempotency_key)
         upload = send_rows(self._session, self.slug, kind, rows, options)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
+
+    def upload_scores(
+        self,
+        evaluator: str,
+        rows: Iterable[Mapping[str, Any]] | pandas.DataFrame,
+        *,
+        reference_set: str = "",
+        signature: str = "",
+        higher_is_better: bool = True,
+        **options: Any,
+    ) -> Upload:
+        """Upload scores by another program: `rows` with `item`, `system`, `score`, and optionally `step`, `aspect` and
+        `note`. Without `item` it is the score of a whole system; a score of None or nan is undefined.
+
+        `evaluator` names the metric, `signature` its version and settings, `reference_set` the references that it
+        compared with. Scores of which lower is better (`higher_is_better=False`) are stored negated. `options`: see
+        `upload_rows`; with `replace=True` stored scores are overwritten.
+
+            project.upload_scores("ter", frame, higher_is_better=False, reference_set="original")
+        """
+        about: dict[str, Any] = {"evaluator": evaluator, "higher_is_better": higher_is_better}
+        about |= {name: text for name, text in (("reference_set", reference_set), ("signature", signature)) if text}
+        return self.upload_rows("scores", ({**row, **about} for row in iterate_rows(rows)), **options)
 
     def uploads(self) -> Rows[Upload]:
         """Return the uploads, newest first."""

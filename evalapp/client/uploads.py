@@ -235,7 +235,7 @@ def send_rows(
     """Upload `rows` of the table `kind` to the project `slug` over `session`, with `options`. They are written to a
     temporary file first, in constant memory, because the request needs its length and may be repeated."""
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
-        for number, row in enumerate(_iterate_rows(rows), 1):
+        for number, row in enumerate(iterate_rows(rows), 1):
             spool.write(dump_line(row, number))
         length = spool.tell()
 
@@ -265,13 +265,13 @@ def send_tables(
         for name, rows in tables.items():
             path = Path(folder) / f"{name}.jsonl"
             with path.open("wb") as file:
-                for number, row in enumerate(_iterate_rows(rows), 1):
+                for number, row in enumerate(iterate_rows(rows), 1):
                     file.write(dump_line(row, number, of=name))
             paths.append(path)
         return send_files(session, slug, paths, options)
 
 
-def _iterate_rows(rows: Any) -> Iterable[Mapping[str, Any]]:
+def iterate_rows(rows: Any) -> Iterable[Mapping[str, Any]]:
     """Yield rows; those of a DataFrame without its index."""
     if not hasattr(rows, "iloc"):
         yield from rows

@@ -15,7 +15,8 @@ from evalapp.common.models import Run
 
 
 class Evaluator(models.Model):
-    """An evaluator of a project: one of the catalogue with its options, a trained or uploaded one, or a combination.
+    """An evaluator of a project: one of the catalogue with its options, a trained or uploaded one, a combination, or
+    one of another program whose scores were uploaded.
 
     The catalogue is code. A row is created at the first application, or when the training, upload or combination ends.
     """
@@ -25,6 +26,7 @@ class Evaluator(models.Model):
         BASELINE = "baseline", _("Baseline")
         TRAINED = "trained", _("Trained")
         COMBINED = "combined", _("Combined")
+        EXTERNAL = "external", _("External")
 
     class State(models.TextChoices):
         READY = "ready", _("Ready")
@@ -64,6 +66,11 @@ class Evaluator(models.Model):
     @property
     def is_combined(self) -> bool:
         return self.kind == self.Kind.COMBINED
+
+    @property
+    def is_external(self) -> bool:
+        """Whether its scores were made elsewhere and uploaded, so that they cannot be computed here."""
+        return self.kind == self.Kind.EXTERNAL
 
     @property
     def parts(self) -> tuple[str, ...]:

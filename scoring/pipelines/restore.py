@@ -1,5 +1,5 @@
-"""Import scores and leaderboards from an export: check them against the project, and store them. Scores of the project
-are never changed by a file."""
+"""Import scores and leaderboards from an export: check them against the project, and store them. Scores that
+were computed in the project are never changed by a file."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.models import Upload, UploadChange
 from annotation.parsers import canonical
+from annotation.parsers.results import read_external_set
 from annotation.pipelines.import_staging import NEW, SAME
 from annotation.services.bulk import insert_rows, reserve_ids
 from evalapp.accounts.models import Project
@@ -25,9 +27,19 @@ from scoring.boards.registry import get_board
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters
+from ..selectors.external import hash_data
+from ..selectors.inputs import input_hash
 from ..selectors.leaderboards import make_key
 from ..selectors.score_sets import SCORES, TABLES
 from ..services.scores import COLUMNS, recount_score_set
+from .external import (
+    check_external,
+    compare_scores,
+    fill_hashes,
+    open_external_sets,
+    replace_scores,
+    store_systems,
+)
 
 AWAY = gettext_noop(
     "It was trained in another installation, and the export does not contain its weights. To apply it, upload its "
@@ -47,6 +59,7 @@ SLUG = re.compile(r"[-a-zA-Z0-9_]{1,100}")
 def check(check: Any) -> None:
     if check.staging.has("scores") or check.staging.has("score_sets"):
         _check_scores(check)
+        check_external(check)
     if "leaderboard" in check.documents:
         _check_tables(check, check.documents["leaderboard"])
 
@@ -90,7 +103,7 @@ def _check_scores(check: Any) -> None:
             continue
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, stored.pk])
         staging.execute("UPDATE score_sets SET act = ?, id = ? WHERE n = ?", [SAME, stored.pk, n])
-        _compare_scores(check, name, stored)
+        compare_scores(check, name, stored)
 
 
 def _read_set(text: str) -> dict[str, Any]:
@@ -103,7 +116,7 @@ def _read_set(text: str) -> dict[str, Any]:
 def _identify(row: Mapping[str, Any]) -> tuple[str, str, Any]:
     """Return name and kind, and what identifies a trained or combined evaluator: hash of the weights, or options."""
     kind = row["kind"]
-    if kind == Evaluator.Kind.COMBINED:
+    if kind in (Evaluator.Kind.COMBINED, Evaluator.Kind.EXTERNAL):
         return row["name"], kind, canonical(row.get("options", {}))
     weights = WEIGHTS.search(row["signature"]) if kind == Evaluator.Kind.TRAINED else None
     return row["name"], kind, weights[1] if weights else ""
@@ -123,6 +136,8 @@ def _explain_difference(row: Mapping[str, Any], name: str, kind: str, identity: 
     way = _("Give it another name in score_sets, or import the files into another project.")
     if kind == Evaluator.Kind.COMBINED:
         text = _("The evaluator “%(slug)s” of this project is a different combination.")
+    elif kind == Evaluator.Kind.EXTERNAL:
+        text = _("The evaluator “%(slug)s” of this project is another program, or its scores have another direction.")
     else:
         text = _("The evaluator “%(slug)s” of this project is a different %(name)s, with the weights %(weights)s.")
     return f"{text % {**facts, 'weights': identity or _('unknown')}} {way}"
@@ -145,31 +160,8 @@ def bare_signature(row: dict[str, Any], name: str) -> str:
     return text
 
 
-def _compare_scores(check: Any, name: str, score_set: ScoreSet) -> None:
-    sql = (
-        "SELECT s.n, o.id, s.value FROM scores s JOIN outputs o ON o.n = s.out"
-        f" WHERE s.n > ? AND s.act = '{NEW}' AND s.name = '{name.replace(chr(39), chr(39) * 2)}' ORDER BY s.n"
-    )
-    for batch in check.staging.batches(sql):
-        stored = dict(
-            Score.objects.filter(score_set=score_set, output__in=[row[1] for row in batch]).values_list(
-                "output", "value"
-            )
-        )
-        decisions: list[tuple[str, int | None, int]] = []
-        for n, output, value in batch:
-            if output in stored and stored[output] != value:
-                text = _(
-                    "The set “%(name)s” of this project has a different score of this output; none is overwritten."
-                )
-                check.fail_row("scores", n, "value", text % {"name": name})
-            elif output in stored:
-                decisions.append((SAME, None, n))
-        check.settle("scores", decisions)
-
-
 def store(promotion: Any) -> None:
-    if promotion.staging.has("score_sets"):
+    if promotion.staging.has("score_sets") or promotion.staging.has("scores"):
         _store_scores(promotion)
     if "leaderboard" in promotion.documents:
         _store_tables(promotion.upload, promotion.project, promotion.documents["leaderboard"])
@@ -184,14 +176,26 @@ def _store_scores(promotion: Any) -> None:
         score_set, with_evaluator = _make_set(project, _read_set(text))
         made[score_set.pk] = with_evaluator
         staging.execute("INSERT INTO kept_sets VALUES (?, ?)", [name, score_set.pk])
-    touched = staging.execute("SELECT id, name FROM kept_sets ORDER BY id, name").fetchall()
-    for pk, name in touched:
-        ids = _insert_scores(promotion, name, pk)
-        if ids or pk in made:
-            before = {"made": pk in made, "evaluator": made.get(pk, False), "ids": ids}
-            UploadChange.objects.create(upload=promotion.upload, table=SCORES, row=pk, before=before)
-    for score_set in ScoreSet.objects.filter(pk__in={pk for pk, _name in touched}):
-        recount_score_set(score_set=score_set)
+    made |= open_external_sets(promotion)
+    fill_hashes(promotion)
+    for pk, name in staging.execute("SELECT id, name FROM kept_sets ORDER BY id, name").fetchall():
+        _store_set(promotion, name, ScoreSet.objects.select_related("evaluator").get(pk=pk), made)
+
+
+def _store_set(promotion: Any, name: str, score_set: ScoreSet, made: Mapping[int, bool]) -> None:
+    """Store the scores of a set, count them, and record what an undo needs."""
+    pk, before = score_set.pk, {"scored_at": score_set.scored_at.isoformat() if score_set.scored_at else None}
+    change: dict[str, Any] = {"made": pk in made, "evaluator": made.get(pk, False), **before}
+    replaced = replace_scores(promotion, name, pk) if score_set.evaluator.is_external else 0
+    systems = store_systems(promotion, name, pk)
+    change |= {"ids": _insert_scores(promotion, name, pk), **({} if systems is None else {"systems": systems})}
+    if not (change["ids"] or replaced or systems is not None or pk in made):
+        return
+    UploadChange.objects.create(upload=promotion.upload, table=SCORES, row=pk, before=change)
+    score_set.refresh_from_db()
+    if read_external_set(name) is not None or (replaced and pk not in made):
+        score_set.scored_at, score_set.data_hash = timezone.now(), hash_data(score_set)
+    recount_score_set(score_set=score_set)
 
 
 def _insert_scores(promotion: Any, name: str, pk: int) -> list[list[int]]:
@@ -200,7 +204,7 @@ def _insert_scores(promotion: Any, name: str, pk: int) -> list[list[int]]:
         "SELECT o.id, s.value, s.note, s.seen, s.empty, s.truncated, s.in_training FROM scores s"
         f" JOIN outputs o ON o.n = s.out WHERE s.act = '{NEW}' AND s.name = ? ORDER BY s.n"
     )
-    rows = promotion._counted(_as_booleans(promotion.staging.stream(sql, [name])))
+    rows = promotion._counted(_complete(promotion.staging.stream(sql, [name])))
     ranges: list[list[int]] = []
     while batch := list(islice(rows, BATCH)):
         ids = reserve_ids(Score, len(batch))
@@ -213,9 +217,11 @@ def _insert_scores(promotion: Any, name: str, pk: int) -> list[list[int]]:
     return ranges
 
 
-def _as_booleans(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    for *plain, empty, truncated, in_training in rows:
-        yield (*plain, bool(empty), bool(truncated), bool(in_training))
+def _complete(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Write flags as booleans. Where the hash of the input is unknown, each output gets another one, so that none
+    counts as a duplicate."""
+    for output, value, note, seen, *flags in rows:
+        yield output, value, note, input_hash(output) if seen is None else seen, *map(bool, flags)
 
 
 def _make_set(project: Project, row: dict[str, Any]) -> tuple[ScoreSet, bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -147,7 +147,11 @@ class DataHash:
         self._sum = 0
 
     def add(self, record: Record, hash_of_input: int) -> None:
-        key = "\x1f".join((record.item, record.system, str(record.step), str(hash_of_input)))
+        self.add_place((record.item, record.system, record.step, hash_of_input))
+
+    def add_place(self, place: Iterable[Any]) -> None:
+        """Add values that identify a scored row, such as item, system, step and the hash of its input."""
+        key = "\x1f".join(map(str, place))
         digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         self._sum = (self._sum + int.from_bytes(digest, "big")) % (1 << 64)
 

@@ -18,6 +18,7 @@ from evalapp.names import natural_key
 from ..models import Evaluator
 from .aspects import choose_aspect
 from .catalogue import entries, get_entry
+from .external import refuse_scoring
 from .runs import list_finished_runs
 from .score_sets import current_sets
 from .training import list_trained, refuse_away
@@ -72,6 +73,8 @@ def check_chooser(project: Project, name: str) -> None:
     row = Evaluator.objects.filter(project=project, slug=name).first()
     if row is not None and row.is_combined:
         raise BadInput(_("%(name)s combines stored scores; name its parts instead.") % {"name": name})
+    if row is not None:
+        refuse_scoring(row)
     if row is not None and row.is_trained:
         refuse_away(row)
         return

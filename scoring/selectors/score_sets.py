@@ -19,6 +19,7 @@ from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .catalogue import entries
+from .external import count_outdated
 
 #: Order by evaluator and aspect, newest first.
 _CURRENT = ("evaluator__slug", "aspect", "-scored_at", "-pk")
@@ -36,7 +37,7 @@ SCORES, TABLES = RESULT_TABLES
 @dataclass(frozen=True)
 class SetState:
     """A score set and why it is outdated (`stale`, empty if it is current). `deleted` are deleted parts of a
-    combination, whose scores cannot be renewed."""
+    combination, whose scores cannot be renewed. Scores made elsewhere can only be uploaded again."""
 
     score_set: ScoreSet
     stale: str
@@ -46,6 +47,11 @@ class SetState:
     @property
     def is_stale(self) -> bool:
         return bool(self.stale)
+
+    @property
+    def is_final(self) -> bool:
+        """Whether applying the evaluator again cannot renew the scores."""
+        return bool(self.deleted) or self.score_set.evaluator.is_external
 
     @property
     def words(self) -> str:
@@ -95,11 +101,14 @@ def get_states(project: Project, sets: Iterable[ScoreSet], n_outputs: int) -> li
     newest, written = _newest(sets), _written(project, {s.references for s in sets if s.scored_at} - {"", ORIGINAL})
     moved = _moved_parts(project, [s for s in sets if s.scored_at and s.evaluator.is_combined])
     rated = _rated(project, {s.evaluator.options["aspect"] for s in sets if s.scored_at and _learned(s)})
+    outdated = count_outdated(project, [s for s in sets if s.scored_at and s.evaluator.is_external], written)
     parts = {s.pk: s.evaluator.parts for s in sets}
     deleted = deleted_among(project, (slug for slugs in parts.values() for slug in slugs))
     gone = {pk: tuple(slug for slug in slugs if slug in deleted) for pk, slugs in parts.items()}
     return [
-        replace(_state(s, uploads, n_outputs, newest, written, moved, rated, gone[s.pk]), deleted=gone[s.pk])
+        _state_external(s, n_outputs, newest, outdated.get(s.pk, 0))
+        if s.scored_at and s.evaluator.is_external
+        else replace(_state(s, uploads, n_outputs, newest, written, moved, rated, gone[s.pk]), deleted=gone[s.pk])
         for s in sets
     ]
 
@@ -258,6 +267,24 @@ def _state(
     if missing:
         return SetState(s, _came_later(missing), missing)
     return SetState(s, "", 0)
+
+
+def _state_external(
+    s: ScoreSet, n_outputs: int, newest: dict[tuple[int, str, str], ScoreSet], outdated: int
+) -> SetState:
+    """Return the state of scores made elsewhere: what was scored was hashed when they were uploaded."""
+    # A set with scores of whole systems only has none of outputs.
+    missing = max(0, n_outputs - s.n_scores) if s.n_scores else 0
+    if newest[s.evaluator_id, s.references, s.aspect].pk != s.pk:
+        return SetState(s, _("another signature was scored later"), missing)
+    if outdated:
+        text = ngettext(
+            "%(n)s score is of a text, context, source or references that have changed since; upload it again",
+            "%(n)s scores are of texts, contexts, sources or references that have changed since; upload them again",
+            outdated,
+        )
+        return SetState(s, text % {"n": f"{outdated:,}"}, missing)
+    return SetState(s, _came_later(missing) if missing else "", missing)
 
 
 def _unfinished(run: Run | None) -> str:

@@ -13,8 +13,8 @@ from .score_sets import SetState, get_states
 
 def with_staleness(project: Project, query: Query, table: Mapping[str, Any]) -> dict[str, Any]:
     """Add `stale` to a table: its outdated scores with `evaluator`, `aspect`, `references`, `reason`, `n_unscored`
-    (outputs without a score) and `final` (cannot be renewed). Rows of evaluators get `stale` (the reason) and
-    `n_unscored`."""
+    (outputs without a score) and `final` (applying the evaluator again does not renew them). Rows of evaluators get
+    `stale` (the reason) and `n_unscored`."""
     if not query.reads_scores:
         return dict(table)
     sets = query.select_sets(ProjectData(project), table["aspect"])
@@ -30,7 +30,7 @@ def _describe(state: SetState) -> dict[str, Any]:
     score_set = state.score_set
     return {
         "evaluator": score_set.evaluator.slug, "aspect": score_set.aspect, "references": score_set.references,
-        "reason": state.words, "n_unscored": state.n_missing, "final": bool(state.deleted),
+        "reason": state.words, "n_unscored": state.n_missing, "final": state.is_final,
     }  # fmt: skip
 
 

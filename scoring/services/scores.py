@@ -28,6 +28,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, parse_options
+from ..selectors.external import refuse_scoring
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.reading import warn_unreadable
@@ -147,6 +148,8 @@ def check_scoring(
 ) -> ScoringRequest:
     """Check a request to score with an evaluator that is not a combination."""
     project, row = grounds.project, grounds.find(evaluator)
+    if row is not None:
+        refuse_scoring(row)
     trained = row if row is not None and row.is_trained else None
     if trained is not None:
         refuse_away(trained)

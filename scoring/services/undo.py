@@ -3,12 +3,17 @@ project stay. Whether anything depends on the upload is checked before."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from django.db.models import Count
 
 from annotation.models import Upload, UploadChange
+from annotation.services.bulk import update_rows
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.columns import get_columns_file
+from ..selectors.external import CHANGEABLE, hash_data
 from ..selectors.score_sets import SCORES, TABLES, brought_by
 from .scores import recount_score_set
 
@@ -23,6 +28,17 @@ def remove_imported_scores(*, upload: Upload) -> dict[str, int]:
     return {name: count for name, count in (("scores", scores), ("score sets", sets), ("tables", tables)) if count}
 
 
+def _restore_replaced(score_set: ScoreSet, before: dict[str, Any]) -> None:
+    """Restore the scores and values of systems that the upload replaced."""
+    if not score_set.evaluator.is_external:
+        return
+    update_rows(Score, CHANGEABLE, [(*row, pk) for pk, *row in before.get("was", ())])
+    score_set.systems = before.get("systems", score_set.systems)
+    if before.get("scored_at"):
+        score_set.scored_at = datetime.fromisoformat(before["scored_at"])
+    score_set.data_hash = hash_data(score_set)
+
+
 def _remove_set(change: UploadChange) -> bool:
     """Delete the set if the upload created it and it is empty, and likewise its evaluator; otherwise count it again."""
     score_set = ScoreSet.objects.filter(pk=change.row).select_related("evaluator").first()
@@ -34,6 +50,7 @@ def _remove_set(change: UploadChange) -> bool:
         if change.before["evaluator"] and rows.filter(n=0).exists():
             score_set.evaluator.delete()
         return True
+    _restore_replaced(score_set, change.before)
     if score_set.scored_at is not None:
         # The file of columns is named by time and count, so other scores could later match its name.
         if (columns := get_columns_file(score_set)) is not None:

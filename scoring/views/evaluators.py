@@ -36,6 +36,7 @@ from scoring.plots.drawing import Picture
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry
 from ..selectors.exports import SCORES_IN_ORDER
+from ..selectors.external import list_origins, refuse_scoring
 from ..selectors.inputs import count_outputs
 from ..selectors.reading import warn_unreadable
 from ..selectors.run_results import was_made
@@ -70,6 +71,9 @@ PARTS = (
     ("trained", gettext_noop("To train"), gettext_noop("Trained on the texts and judgements of this project.")),
 )
 Lines: TypeAlias = dict[str, list[tuple[float, float]]]
+_NO_SUMMARY: dict[str, Any] = {
+    "n": 0, "n_undefined": 0, **dict.fromkeys(("mean", "p5", "p25", "p50", "p75", "p95")),
+}  # fmt: skip
 #: Plots shown at once; those of single aspects can be unfolded.
 FEW_PICTURES = 4
 
@@ -149,6 +153,9 @@ def score_selected(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="write", POST="write")
 def apply(request: HttpRequest, project: Project, name: str) -> HttpResponse:
+    row = Evaluator.objects.filter(project=project, slug=name).first()
+    if row is not None:
+        refuse_scoring(row)
     trained = list_trained(project).filter(slug=name).first()
     entry = get_entry(trained.name if trained else name)
     if entry.learns and trained is None:
@@ -259,6 +266,7 @@ def _scores(project: Project, score_set: ScoreSet, given: Given) -> dict[str, An
     ]
     return {
         "score_set": score_set,
+        "origins": list_origins(score_set) if score_set.evaluator.is_external else [],
         "state": next(state for state in states if state.score_set.pk == score_set.pk),
         "states": states,
         "summary": summary,
@@ -346,9 +354,15 @@ def _curves(models: list[dict[str, Any]]) -> tuple[Lines, dict[str, Lines]]:
 
 
 def _with_own_values(score_set: ScoreSet) -> list[dict[str, Any]]:
+    """Return the summary of each system with the evaluator's own value; scores of whole systems may be all there is."""
+    from scoring.boards.data.columns import label_unit  # imports numpy, which would delay the start of the web process
+
     own = {(row["system"], row["step"]): row for row in score_set.systems}
     nothing: dict[str, Any] = {"value": None, "low": None}
-    return [{**row, "own": {**nothing, **own.get((row["system"], row["step"]), {})}} for row in score_set.summary]
+    rows = score_set.summary or [
+        {**_NO_SUMMARY, "system": system, "step": step, "label": label_unit(system, step)} for system, step in own
+    ]
+    return [{**row, "own": {**nothing, **own.get((row["system"], row["step"]), {})}} for row in rows]
 
 
 class _Echo:

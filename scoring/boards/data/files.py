@@ -187,8 +187,8 @@ class ExportFolder:
     def _check_set(self, score_set: str) -> None:
         if score_set not in self._rows_of_sets:
             raise FolderError("score_sets", f"there is no score set “{score_set}”; export with scores")
-        # Without outputs there are no scores, and exports have no empty files.
-        if not self.has("scores") and self.has("outputs"):
+        # Without outputs there are no scores, and exports have no empty files. Scores of whole systems are in the set.
+        if not self.has("scores") and self.has("outputs") and not self._rows_of_sets[score_set].get("systems"):
             raise FolderError("scores", _LOST)
 
     def group(self, item: str) -> str:

@@ -207,11 +207,13 @@ class FolderData:
 
     def load_system_scores(self, query: Any) -> tuple[Table, Scores, Any]:
         (name,) = self.entry["sets"]
-        rows = self.folder.list_scores(name)
+        rows, own = self.folder.list_scores(name), self.folder.get_score_set(name).get("systems") or ()
+        if own and not rows:  # scores of whole systems only
+            rows = [(_place(row), np.nan, False) for row in self.folder.rows("outputs")]
         units, item, cluster, system, order = self._sort_outputs([place for place, _, _ in rows])
         value = np.array([score for _, score, _ in rows], dtype=np.float64)
         scores = Scores(item[order], cluster[order], system[order], value[order], units)
-        return self.table["evaluator"], scores, self.folder.get_score_set(name).get("systems") or ()
+        return self.table["evaluator"], scores, own
 
     def list_unapplied(self, query: Query) -> dict[str, str]:
         return {row["evaluator"]: row["note"] for row in self.table["rows"] if row["score_set"] is None}

@@ -302,7 +302,8 @@ class ProjectData:
             "scored_at": score_set.scored_at.isoformat() if score_set.scored_at else None,
         }
         columns, outputs = load_columns(score_set), load_outputs(self.project)
-        scored = np.isin(outputs.output, columns.output)
+        # An evaluator of another program may have scores of whole systems only: then no output has a score.
+        scored = np.isin(outputs.output, columns.output) | (not len(columns) and bool(score_set.systems))
         value = columns.of(outputs.output[scored])
         item, cluster, system = outputs.item[scored], outputs.cluster[scored], outputs.system[scored]
         order = np.lexsort((system, item))

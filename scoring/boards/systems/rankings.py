@@ -39,6 +39,7 @@ SystemValues = Sequence[Mapping[str, Any]]
 #: Covariates of a model of comparisons: the side shown first, the longer text, and each rater's preference for
 #: the first side (relative to the common one).
 COVARIATES = ("side", "length", "rater")
+NEGATED = "Lower is better for this evaluator: its values are negated."
 METEOR_MAXIMUM = "METEOR (2005) is below 1 for identical texts: with n words its maximum is 1 − gamma / n^beta."
 SAME_LENGTH = "all compared texts have the same length"
 
@@ -248,6 +249,8 @@ def systems_by_evaluator(
         row["n_ratings"] = 0
     if str(evaluator.get("signature", "")).startswith("meteor|"):
         table["counted"] = [METEOR_MAXIMUM]
+    if "|negated" in str(evaluator.get("signature", "")):
+        table["counted"] = [NEGATED]
     if own:
         _use_system_scores(table, own)
     return table

@@ -15,7 +15,7 @@ from evalapp.client.errors import InvalidArgument
 from evalapp.client.evaluators import OnlineScores
 from evalapp.client.json_lines import dump_line
 from evalapp.client.leaderboards import Leaderboard
-from evalapp.client.uploads import _iterate_rows
+from evalapp.client.uploads import iterate_rows
 from scoring.ml import load
 from scoring.ml.base import Scores
 from scoring.ml.types import Dataset, Item, Output
@@ -41,10 +41,10 @@ def test_values_without_json_form_are_refused(value):
 
 def test_frame_rows_come_in_batches_without_the_index():
     frame = pd.DataFrame({"item": [7, 8], "system": ["a", None], "step": [100.0, np.nan]}, index=["x", "y"])
-    rows = [json.loads(dump_line(row, k)) for k, row in enumerate(_iterate_rows(frame), 1)]
+    rows = [json.loads(dump_line(row, k)) for k, row in enumerate(iterate_rows(frame), 1)]
     assert rows == [{"item": 7, "system": "a", "step": 100.0}, {"item": 8, "system": None, "step": None}]
     long = pd.DataFrame({"id": range(25_000)})
-    assert [row["id"] for row in _iterate_rows(long)] == list(range(25_000))
+    assert [row["id"] for row in iterate_rows(long)] == list(range(25_000))
 
 
 def test_client_needs_neither_pandas_nor_numpy():
