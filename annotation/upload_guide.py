@@ -100,7 +100,7 @@ TABLES = (
             Column("reference_set", _("the references that it compared with, such as original")),
             Column("higher_is_better", _("false for error rates and distances, whose scores are negated")),
             Column("signature", _("version and settings of the evaluator, for papers")),
-            Column("aspect", _("what it scores, if it scores several aspects")),
+            Column("aspect", _("the aspect, if the evaluator scores several")),
             Column("note", _("why there is no score")),
             _STEP,
         ),

@@ -122,8 +122,8 @@ def check_score(row: Row, bad: Bad) -> tuple[Any, ...] | None:
 
 
 def _check_external(row: Row, bad: Bad) -> tuple[Any, ...] | None:
-    """A score by another program. Without `item` it is the score of the whole system. A score of which lower is better
-    is negated, so that higher is better in every table."""
+    """A score by another program. Without `item` it is the score of the whole system. If lower is better, the score is
+    negated, so that higher is better in every table."""
     evaluator, system, step = (
         read_key(row, "evaluator", bad, MAX_NAME),
         read_key(row, "system", bad),

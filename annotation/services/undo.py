@@ -1,4 +1,4 @@
-"""Undoes an upload: deletes its rows and restores what it replaced. Refused, with a list, while anything depends on
+"""Undoes an upload: deletes its rows and restores those before. Refused, with a list, while anything depends on
 it."""
 
 from collections import Counter

@@ -224,7 +224,7 @@ class Project:
         `note`. Without `item` it is the score of a whole system; a score of None or nan is undefined.
 
         `evaluator` names the metric, `signature` its version and settings, `reference_set` the references that it
-        compared with. Scores of which lower is better (`higher_is_better=False`) are stored negated. `options`: see
+        compared with. If lower is better (`higher_is_better=False`), they are stored negated. `options`: see
         `upload_rows`; with `replace=True` stored scores are overwritten.
 
             project.upload_scores("ter", frame, higher_is_better=False, reference_set="original")

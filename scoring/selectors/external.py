@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 NAME = "external"
 #: Part of the signature if the file has none.
 REVISION = 1
-#: Added to the slug of an evaluator that has the name of one in the catalogue, and to signatures of negated scores.
+#: Added to the slug of an evaluator that is named like one in the catalogue, and to signatures of negated scores.
 SUFFIX, NEGATED = "-external", "|negated"
 #: What an upload can change of a score, as names of columns.
 CHANGEABLE = ("value", "note", "input_hash", "is_empty")
@@ -110,12 +110,12 @@ def list_origins(score_set: ScoreSet) -> list[Origin]:
 
 
 def hash_scored(record: Record) -> int:
-    """Return the hash of what another program can have scored: text, context, source and the set's references."""
+    """Return the hash of text, context, source and the set's references, which another program can have scored."""
     return input_hash((NAME, record.text, record.references, record.context, record.source))
 
 
 def hash_data(score_set: ScoreSet) -> str:
-    """Return the hash of all scores and what they are of; the signature of another program may not tell."""
+    """Return the hash of all scores with their inputs; the signature of another program may not tell."""
     total = DataHash()
     names = ("output__item__key", "output__system__name", "output__step", "input_hash", "value")
     for *place, seen, value in Score.objects.filter(score_set=score_set).values_list(*names).iterator(20_000):

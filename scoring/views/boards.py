@@ -148,7 +148,7 @@ def build_grid(request: HttpRequest, kind: str, context: Mapping[str, Any]) -> d
 
 
 def plan_picture(project: Project, query: Any, table: Mapping[str, Any] | None) -> Any:
-    """Return the picture of a table, to reserve its place and to say what it shows; None without figures."""
+    """Return the picture of a table, to reserve its place and to describe it; None without figures."""
     if not has_figures(table):
         return None
     plan = get_board(query.kind).get_renderer("plan_picture")

@@ -118,6 +118,20 @@ def test_rows_from_an_iterator(rita):
     assert project.outputs(system="s").first()["text"] == "Grüß Gott."
 
 
+def test_scores_of_another_program(filled):
+    rows = [{"item": row["item"], "system": row["system"], "score": k} for k, row in enumerate(OUTPUTS)]
+    upload = filled.upload_scores("TER", rows, higher_is_better=False, signature="ter|v:2")
+    assert upload.counts["scores"]["added"] == 3
+    (found,) = filled.score_sets()
+    assert (found["evaluator"], found["signature"].partition("|data:")[0]) == ("ter", "ter|v:2|negated")
+    assert sorted(row["value"] for row in filled.scores(evaluator="ter")) == [-2, -1, 0]
+    with pytest.raises(UploadFaulty, match="replace"):
+        filled.upload_scores("TER", [{**rows[0], "score": 9}], higher_is_better=False, signature="ter|v:2")
+    frame = pytest.importorskip("pandas").DataFrame([{**rows[0], "score": math.nan}])
+    filled.upload_scores("TER", frame, higher_is_better=False, signature="ter|v:2", replace=True)
+    assert sum(row["value"] is None for row in filled.scores(evaluator="ter")) == 1
+
+
 def test_invalid_rows_raise_an_exception_with_rows(rita, tmp_path):
     (tmp_path / "items.jsonl").write_text('{"id": "i1"}\n{"context": 5}\n')
     with pytest.raises(UploadFaulty) as raised:
