@@ -26,7 +26,7 @@ RATING_WORDS = ASPECTS | set(NAMES["value"])
 _PROPERTY_WORDS = """
     time times seconds length language lang date type status count tokens words latency cost url file label
 """
-#: Beside a word for an output these are properties of it, as in `response time`.
+#: With a word for an output these are its properties, as in `response time`.
 _PROPERTIES = RATING_WORDS | set(_PROPERTY_WORDS.split())
 _MOST_WORDS = 3
 
@@ -72,7 +72,7 @@ def clean_part(text: str) -> str:
 
 
 def split_affix(name: str, words: Collection[str]) -> tuple[str, str] | None:
-    """(the rest, the word) of a name that begins or ends with one of `words`; None if it does not, or is one."""
+    """(the rest, the word) of a name that begins or ends with a word in `words`; None otherwise."""
     tokens = list_tokens(name)
     for n in range(min(_MOST_WORDS, len(tokens) - 1), 0, -1):
         for part, rest in ((tokens[-n:], name[: tokens[-n].start]), (tokens[:n], name[tokens[n - 1].end :])):
@@ -82,7 +82,7 @@ def split_affix(name: str, words: Collection[str]) -> tuple[str, str] | None:
 
 
 def read_output_name(name: str) -> str:
-    """The system in the name of a column with outputs; empty if it does not have the name of one."""
+    """The system in the name of a column with outputs; empty otherwise."""
     found = split_affix(name, OUTPUT_WORDS) if strip_number(name) == name else None
     if found is None or not set(find_fields(name)) <= {"text", "text_a", "text_b"}:
         return ""
@@ -91,7 +91,7 @@ def read_output_name(name: str) -> str:
 
 
 def read_rating_name(name: str, systems: Collection[str]) -> Cells | None:
-    """System, aspect and perhaps rater in the name of a column with ratings. None if it names none of the systems, or
+    """System, aspect and perhaps rater in the name of a column with ratings. None if it names no known system, or
     several."""
     rater = _RATER.search(name)
     plain = name if rater is None else name[: rater.start()] + " " * len(rater[0]) + name[rater.end() :]
@@ -134,7 +134,7 @@ def read_aspect_name(name: str) -> Cells | None:
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:
-    """Column -> system, if at least two columns have the name of an aspect and of one of several systems."""
+    """Column -> system, if at least two columns have the name of an aspect and the systems differ."""
     found = {name: parts[0] for name in names if (parts := split_affix(_RATER.sub(" ", name), RATING_WORDS))}
     found = {name: system for name, system in found.items() if not find_fields(system)}
     return found if len(set(found.values())) > 1 else {}

@@ -100,7 +100,7 @@ class _Proposer:
         return "long" if is_long else "wide"
 
     def _names_two(self) -> bool:
-        """Whether the table has outputs of two systems, which of them is better, and no ratings of them: then they are
+        """Whether the table has outputs of two systems, the better one, and no ratings: then the outputs are
         the two sides of comparisons."""
         draft = self.draft
         outputs, column = find_output_names(draft), draft.candidates["verdict"][0]
@@ -112,7 +112,7 @@ class _Proposer:
         if not all(text in systems or read_verdict_word(text) for text in words):
             return False
         for side, (name, system) in zip("ab", outputs.items(), strict=True):
-            draft.set(f"text_{side}", name, _("Texts, with the name of a system beside a word for an output."))
+            draft.set(f"text_{side}", name, _("Texts, under the name of a system with a word for an output."))
             draft.constants[f"system_{side}"] = system
             draft.explain(f"constants.system_{side}", (name,), _("The system in the column's name."))
         return True

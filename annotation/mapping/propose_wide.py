@@ -66,7 +66,7 @@ def _propose_outputs(draft: Draft) -> list[str]:
             twice += [systems[found[name]] for name in twice]
             draft.ask("outputs", _("Several columns have outputs of the same system. Which ones are imported?"), twice)
         cells = [Cells(column=name, system=system) for system, name in systems.items()]
-        draft.set_outputs(cells, _("Texts, with the name of a system beside a word for an output."))
+        draft.set_outputs(cells, _("Texts, under the name of a system with a word for an output."))
         if others:
             _ask_for_others(draft, others)
         return list(systems)
@@ -133,7 +133,7 @@ def _propose_ratings(draft: Draft, systems: list[str]) -> None:
     counts = {one.aspect: sum(other.aspect == one.aspect for other in read) for one in read}
     cells = [one for one in read if _is_sure(draft, one, counts, known)]
     if cells:
-        draft.set_ratings(cells, _("Numbers, or words for them, with the name of a system beside that of an aspect."))
+        draft.set_ratings(cells, _("Numbers, or words for them, under the names of a system and an aspect."))
     aspects = list_aspects(draft)
     left = [one.column for one in aspects] + [one for one in draft.list_free("value") if one in names]
     left = list(dict.fromkeys(one for one in left if not draft.is_taken(one)))
@@ -158,7 +158,7 @@ def _is_sure(draft: Draft, cells: Cells, counts: dict[str, int], systems: list[s
 
 
 def _ask_for_systems(draft: Draft, columns: list[str], systems: list[str], is_alone: bool) -> None:
-    """Ratings without the name of a system. The output to the left of one is likely the one that it rates."""
+    """Ratings without the name of a system. A rating likely rates the output to its left."""
     order = draft.table.columns
     outputs = {one.column: one.system for one in draft.outputs}
     for column in columns:

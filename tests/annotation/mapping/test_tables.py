@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from annotation.mapping import Reading, open_table
+from annotation.mapping import Reading, open_files, open_table
 from annotation.mapping.xlsx_process import read_all
 from annotation.parsers import Limits, StopReading
 
@@ -126,6 +126,36 @@ def test_a_sheet_of_many_cells_is_read_in_little_memory(tmp_path):
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < peaks[0] + 1_000_000, peaks
+
+
+def test_times_maps_and_decimals_in_parquet(tmp_path):
+    day = datetime.date(2026, 1, 2)
+    table = pa.table({
+        "id": ["a", "b"], "scores": pa.array([[("gpt", 1)], [("llama", 2)]], pa.map_(pa.string(), pa.int64())),
+        "at": pa.array([datetime.datetime(2026, 1, 2, 3, 4), None]), "day": pa.array([day, day]),
+        "value": pa.array([Decimal("1.50"), Decimal("2.00")]),
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "a.parquet")
+    rows = [row for _number, row in open_table(tmp_path / "a.parquet")]
+    assert [(row["day"], row["value"]) for row in rows] == [("2026-01-02", 1.5), ("2026-01-02", 2)]
+    assert (rows[0]["at"], rows[1].get("at")) == ("2026-01-02T03:04:00", None)
+    assert (rows[0]["scores.gpt"], rows[1]["scores.llama"]) == (1, 2)
+
+
+def test_rows_above_and_below_the_names_are_left_out(tmp_path):
+    (tmp_path / "a.csv").write_text("a title,\n\nid,score\nthe id,the score\n1,2\n")
+    write_xlsx(tmp_path / "a.xlsx", [["a title"], ["id", "score"], ["the id", "the score"], ["1", "2"]])
+    for name, above, number in (("a.csv", 1, 5), ("a.xlsx", 1, 4)):
+        table = open_table(tmp_path / name, reading=Reading(skip_above=above, skip_below=1))
+        assert table.columns == ["id", "score"]
+        assert list(table) == [(number, {"id": "1", "score": "2"})]
+
+
+def test_several_aligned_files(tmp_path):
+    for name, content in {"src": "a\nb\n", "gpt": "c\nd\n"}.items():
+        (tmp_path / name).write_text(content)
+    table = open_files([("src.txt", tmp_path / "src"), ("gpt.txt", tmp_path / "gpt")])
+    assert [row for _number, row in table] == [{"src.txt": "a", "gpt.txt": "c"}, {"src.txt": "b", "gpt.txt": "d"}]
 
 
 def test_columns_without_name_or_with_the_same_one(tmp_path):
