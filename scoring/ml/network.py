@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Any, ClassVar, Self, cast
 
 import torch
 from transformers import AutoConfig, AutoModel, PreTrainedConfig, PreTrainedModel
 
-from scoring.ml.encoders.loading import Attention, load_model
+from scoring.ml.base import ARTIFACT
+from scoring.ml.encoders.loading import Attention, load_model, without_report
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.errors import ArtefactError, EncoderError
 
@@ -60,6 +62,8 @@ class Network(PreTrainedModel):
         #: The loss of the last step, and the sum since the curve was last asked.
         self.last_loss: float | None = None
         self._loss_sum, self._loss_n = 0.0, 0
+        #: Whether the head comes from a trained evaluator.
+        self.has_trained_head = False
         #: Averages a value of this batch over all processes that share a training.
         self.over_all: Callable[[float], float] = float
 
@@ -78,7 +82,10 @@ class Network(PreTrainedModel):
         check_architecture(source)
         chosen: Attention = attention or ("eager" if source.attention == "eager" else "sdpa")
         config = NetworkConfig(encoder=dict(source.config), network=network, attention=chosen)
-        return cls(config, load_model(source, attention=chosen))
+        # The folder of a trained evaluator has weights of its head as well, which are no fault.
+        with without_report() if (source.folder / ARTIFACT).is_file() else nullcontext():
+            encoder = load_model(source, attention=chosen)
+        return cls(config, encoder)
 
     def build(self, network: dict[str, Any], width: int) -> None:
         """Make the heads; `width` is the encoder's hidden size, 0 without an encoder."""

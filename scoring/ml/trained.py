@@ -201,6 +201,8 @@ class TrainedEvaluator(Evaluator):
             SignatureField("train", "tr", f"{artefact.record.dataset}@{artefact.record.data_hash}"),
             SignatureField("seed", "s", str(artefact.seed)),
         ]
+        if artefact.record.init is not None:
+            fields.append(SignatureField("init", "i", artefact.record.init["weights"][:8]))
         inputs = self.settings.get("inputs", "both")
         if inputs != "both":
             fields.append(SignatureField("inputs", "in", str(inputs)))

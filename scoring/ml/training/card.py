@@ -39,6 +39,7 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
         "Encoder": _encoder(artefact),
         "Examples": ", ".join(f"{n:,} {noun}" for noun, n in record.examples.items()),
         "Groups": f"{len(record.groups):,} learned from, {len(record.dev_groups):,} held out to choose the weights",
+        **_describe_start(record.init),
         "Seed": str(artefact.seed),
         "Steps": f"{record.steps:,} in {record.seconds:,.0f} s",
         "Versions": ", ".join(f"{name} {number}" for name, number in record.versions.items()),
@@ -57,6 +58,14 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
     lines += _agreement(artefact)
     lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(entry, artefact)), ""]
     return "\n".join(lines)
+
+
+def _describe_start(init: Mapping[str, str] | None) -> dict[str, str]:
+    if init is None:
+        return {}
+    return {
+        "Began with": f"{init['evaluator']} {init['weights'][:8]}, trained on {init['dataset']} ({init['data_hash']})"
+    }
 
 
 def _encoder(artefact: Artefact) -> str:

@@ -182,7 +182,9 @@ def _prepare_head(
         assert isinstance(network, HasHead)
         assert isinstance(batches, HeadBatches)
         network.eval()
-        fitted = fit_head(network, batches.head_data(network), job, phase, near=settings.from_head)
+        fitted = fit_head(
+            network, batches.head_data(network), job, phase, near=settings.from_head or network.has_trained_head
+        )
         if together.first:
             store_head(network, fitted, folder)
     return fitted.iterations if settings.stages == HEAD else 0

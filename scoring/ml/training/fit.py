@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scoring.ml.artefact import Artefact
     from scoring.ml.trained import TrainedEvaluator
     from scoring.ml.training.record import TrainingRecord
+    from scoring.ml.training.warm import Start
 
 SENTINELS = ("length", "overlap", "random")
 GREATEST_SEED = 2**31 - 1
@@ -40,14 +41,17 @@ def plan(
     profile: str = RECOMMENDED,
     seed: int = 13,
     progress: Report | None = None,
+    init: Start | None = None,
     **options: Any,
 ) -> Plan:
     """Return the dry check of `fit` with the same arguments: examples, steps and estimated time.
 
-    `name`, `train`, `dev`, `profile`, `seed` and `options` are those of `fit`. `progress(TrainingProgress)` is called
-    during the check; an exception it raises ends the check. Raises the errors that `fit` raises before it trains.
+    `name`, `train`, `dev`, `profile`, `seed`, `init` and `options` are those of `fit`. `progress(TrainingProgress)` is
+    called during the check; an exception it raises ends the check. Raises the errors that `fit` raises before it
+    trains.
     """
     job = make_job(name, train, options, dev=dev, profile=profile, seed=seed)
+    job = begin_with(job, init, options)
     return dry_check(replace(job, report=progress or ignore_progress))
 
 
@@ -87,6 +91,7 @@ def fit(
     seed: int = 13,
     folder: str | Path | None = None,
     progress: Report | None = None,
+    init: Start | None = None,
     **options: Any,
 ) -> TrainedEvaluator:
     """Train the evaluator `name` on the dataset `train` and return it, ready to score and to be saved.
@@ -95,6 +100,9 @@ def fit(
     `profile` is "recommended" or "paper"; `seed` draws everything random. `folder` stores checkpoints: an interrupted
     training continues from them; a folder of another training is refused. `progress(TrainingProgress)` is called after
     every step and during preparation; an exception it raises ends the training.
+
+    `init` is a trained evaluator of the same name, or its folder: training begins with its encoder, and with its head
+    if that has the same aspects. What it has seen counts as seen, and card and signature name it.
 
     Further keywords are `encoder` (name or folder), `aspect` (the aspect to learn), and the evaluator's own options,
     which `catalogue()` lists. The same arguments give the same weights on the same kind of machine. With `processes`
@@ -109,9 +117,21 @@ def fit(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
-            return fit(name, train, dev=dev, profile=profile, seed=seed, folder=temporary, progress=progress, **options)
+            return fit(
+                name, train, dev=dev, profile=profile, seed=seed, folder=temporary, progress=progress, init=init,
+                **options,
+            )  # fmt: skip
     job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=Path(folder))
+    job = begin_with(job, init, options)
     return run_job(replace(job, report=progress or ignore_progress))
+
+
+def begin_with(job: FitJob, init: Start | None, options: Mapping[str, Any]) -> FitJob:
+    """Return the `job` with the evaluator `init` to begin with, if any; `options` are those the caller gives. Raises
+    `InvalidOption`."""
+    from scoring.ml.training.warm import read_start
+
+    return job if init is None else replace(job, init=read_start(job.entry, init, dict(options)))
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
@@ -119,6 +139,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     and fixtures."""
     from scoring.ml.training.checks import describe_unknown_words
     from scoring.ml.training.record import hash_contents, list_grouped_items
+    from scoring.ml.training.warm import add_earlier
 
     implementation: type[TrainedEvaluator] = job.entry.load_implementation()
     dry_check(job)
@@ -132,6 +153,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     seen = list_grouped_items(artefact.record, job.train, job.dev)
     contents = hash_contents(artefact.record, job.train, job.dev)
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
+    record = add_earlier(job, record)
     artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
     if job.dev is not None and job.entry.level == "segment":
@@ -229,6 +251,7 @@ def claim_folder(job: FitJob) -> None:
         # The language changes how metrics tokenise, and thereby the training targets.
         "language": job.train.lang,
         "encoder": job.encoder.weights if "encoder" in job.options else None,
+        "init": job.init_weights,
         "options": {key: value for key, value in job.options.items() if key not in _FREE},
         "version": VERSION,
     }
@@ -236,7 +259,7 @@ def claim_folder(job: FitJob) -> None:
     if not path.is_file():
         write_json(path, said)
         return
-    result = {"language": job.train.lang, **json.loads(path.read_text(encoding="utf-8"))}
+    result = {"language": job.train.lang, "init": None, **json.loads(path.read_text(encoding="utf-8"))}
     # An option that only one side has was added or removed by a version. Before `processes` existed, one process
     # trained.
     options = {**said["options"], "processes": 1, **read_settings(result["options"], result.get("version"))}

@@ -17,6 +17,7 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 
 if TYPE_CHECKING:
+    from scoring.ml.artefact import Artefact
     from scoring.ml.types import Dataset
 
 #: The phase before the first step, and the number of rows between two progress reports in it.
@@ -81,6 +82,8 @@ class FitJob:
     report: Report = ignore_progress
     #: Folder shared by several trainings on the same texts (the folds of a cross-fitting); None is `folder`.
     shared: Path | None = None
+    #: The evaluator whose weights the training begins with.
+    init: Artefact | None = None
     #: Values that both dry check and training need; see `once`.
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -129,9 +132,19 @@ class FitJob:
 
     @cached_property
     def encoder(self) -> EncoderSource:
-        """The encoder of the option `encoder`, by default the installed one."""
+        """The encoder of the option `encoder`, by default the installed one; that of `init` if the training begins
+        with an evaluator."""
+        if self.init is not None and self.init.encoder is not None:
+            return self.init.encoder
         name = self.options.get("encoder")
         return find_encoder(None if name is None else str(name))
+
+    @cached_property
+    def init_weights(self) -> str | None:
+        """The hash of the weights that the training begins with, if it begins with an evaluator."""
+        from scoring.ml.artefact import weights_hash
+
+        return None if self.init is None else weights_hash(self.init.network)
 
     def tokenizer(self) -> PairTokenizer:
         """Tokenises texts and pairs of texts for the encoder, with the option `max_length`."""

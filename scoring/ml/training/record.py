@@ -52,6 +52,8 @@ class TrainingRecord:
     items: tuple[str, ...] = ()
     contents: tuple[str, ...] = ()
     verdicts: tuple[Row, ...] = ()
+    #: The evaluator whose weights the training began with: name, hash of the weights, data and their hash.
+    init: Mapping[str, str] | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """All fields except those with a file of their own: log, groups, items and contents."""

@@ -33,6 +33,7 @@ from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import split_dataset
+from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Record
 
 LEAST_ITEMS, LEAST_OF_A_CLASS = 4, 4
@@ -95,6 +96,7 @@ class Adversarial(TrainedEvaluator):
         texts, reader = material.train, _reader(job)
         torch.manual_seed(job.torch_seed("network"))
         network = AdversarialNetwork.from_source(job.encoder, {"pooling": job.text("pooling")})
+        begin_network(job, network)
         weights = row_weights(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"))
         batches = RowBatches(
             reader.singles(texts.records).encodings,

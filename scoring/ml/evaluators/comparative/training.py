@@ -27,6 +27,7 @@ from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import record_groups
 from scoring.ml.training.store import write_json
+from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Dataset, Record
 
 #: Dev accuracy this near to the most frequent answer after one epoch is a collapse.
@@ -44,16 +45,18 @@ def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
     return sizes
 
 
-def new_network(job: FitJob, tie: bool, attempt: int = 0) -> ComparativeNetwork:
+def new_network(job: FitJob, tie: bool, aspect: str | None, attempt: int = 0) -> ComparativeNetwork:
     """Return a network of a `job` with new heads, from the encoder's weights or, without `pretrained`, from random
     ones.
 
-    `tie` says whether texts may be tied; `attempt` changes the random numbers.
+    `tie` says whether texts may be tied, `aspect` what people judged; `attempt` changes the random numbers.
     """
     torch.manual_seed(job.torch_seed(f"network:{attempt}"))
     sizes = network_sizes(job, tie)
     if job.flag("pretrained"):
-        return ComparativeNetwork.from_source(job.encoder, sizes)
+        network = ComparativeNetwork.from_source(job.encoder, sizes)
+        begin_network(job, network, () if aspect is None else (aspect,))
+        return network
     source = job.encoder
     config = NetworkConfig(encoder=dict(source.config), network=sizes, attention=source.attention)
     return ComparativeNetwork(config)
@@ -87,7 +90,7 @@ def _run(job: FitJob, material: Material, attempt: int) -> tuple[ComparativeNetw
     for phase in material.phases():
         # Draw all held-out pairs before the first step; afterwards progress counts steps.
         material.held_out(phase.name)
-    network = new_network(job, material.tie, attempt)
+    network = new_network(job, material.tie, material.aspect, attempt)
     results: list[FinetuneResult] = []
     log: list[Mapping[str, Any]] = []
     notes = list(material.notes)

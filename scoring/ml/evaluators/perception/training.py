@@ -25,6 +25,7 @@ from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import make_finetune_settings
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import record_groups
+from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Dataset
 
 # Penalties whose gradient is differentiated twice, which fused attention kernels cannot do.
@@ -153,9 +154,11 @@ class Trainer:
         torch.manual_seed(job.torch_seed("network"))
         names = ("pooling", "confidence", "penalty_weight", "penalty_every")
         settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
-        return PerceptionNetwork.from_source(
+        network = PerceptionNetwork.from_source(
             job.encoder, settings, attention="eager" if penalty in TWICE else None
         )  # fmt: skip
+        begin_network(job, network)
+        return network
 
 
 def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:

@@ -30,6 +30,7 @@ from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
+from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Record
 
 LEAST_OF_A_CLASS = 2
@@ -244,8 +245,18 @@ class _Trainer:
     def _network(self, aspects: int, *, shared: bool = True) -> SharedBertNetwork:
         torch.manual_seed(self.job.torch_seed("network"))
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
-        settings["dense"] = self.job.text("stages") == TOGETHER
-        return SharedBertNetwork.from_source(self.job.encoder, settings)
+        settings["dense"] = self._dense
+        network = SharedBertNetwork.from_source(self.job.encoder, settings)
+        begin_network(self.job, network, self.aspects if aspects == len(self.aspects) else ())
+        return network
+
+    @property
+    def _dense(self) -> bool:
+        """Whether there is a layer before the heads: as in the network it begins with, else only if both are trained
+        together."""
+        if self.job.init is not None:
+            return bool((self.job.init.network.config.network or {}).get("dense", True))
+        return self.job.text("stages") == TOGETHER
 
     def _finetune(
         self, places: tuple[int, ...], betas: tuple[float, ...], phase: str
