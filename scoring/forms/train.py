@@ -26,7 +26,7 @@ from scoring.forms.fields import (
 )
 from scoring.selectors.catalogue import make_refusal
 from scoring.selectors.datasets import UPLOADED, judged_aspects, rater_names
-from scoring.selectors.training import default_folds, judgements_for
+from scoring.selectors.training import default_folds, judgements_for, list_starts
 from scoring.services.training import LISTS, MOST_FOLDS, OWN_FIELDS, TrainingOptions
 
 if TYPE_CHECKING:
@@ -100,6 +100,15 @@ class TrainForm(forms.Form):
             self.fields["aspect"] = forms.ChoiceField(
                 choices=aspects or [("", _("no aspect has judgements yet"))], required=needed, label=_("Aspect"),
                 help_text=_("The aspect to learn, with judgements in this project."),
+            )  # fmt: skip
+        if starts := list_starts(project, self.entry):
+            self.fields["init"] = forms.ChoiceField(
+                choices=[("", _("the pre-trained encoder")), *((row.slug, row.slug) for row in starts)],
+                required=False, label=_("Begin with"),
+                help_text=_(
+                    "Weights to begin with. A trained evaluator brings what it has learned; everything it was trained "
+                    "on then counts as training data of the new one, too."
+                ),
             )  # fmt: skip
         self.fields["folds"] = forms.IntegerField(
             initial=default_folds(project), min_value=1, max_value=MOST_FOLDS, label=_("Folds"),
@@ -212,6 +221,7 @@ class TrainForm(forms.Form):
             seed=given["seed"],
             name=given["name"],
             apply=given["apply"],
+            init=given.get("init", ""),
             options=options,
             **lists,
         )
@@ -226,7 +236,7 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
         if value != defaults.get(name)
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
-    first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply")}
+    first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply", "init")}
     # Without a name, the slug was generated.
     slug = params.get("slug", "")
     first["name"] = first["name"] or ("" if re.fullmatch(rf"{re.escape(entry.name)}-\d+", slug) else slug)
@@ -253,6 +263,8 @@ def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, 
     result = [(_("Profile"), params["profile"])] if len(entry.profiles) > 1 else []
     if params["aspect"]:
         result.append((_("Aspect"), params["aspect"]))
+    if params.get("init"):
+        result.append((_("Begin with"), params["init"]))
     result += [(_("Folds"), str(params["folds"])), (_("Seed"), str(params["seed"]))]
     result.append((_("Name"), params.get("name") or f"{entry.name}-N"))
     result.append((_("Apply after training"), _word(bool(params["apply"]))))

@@ -22,6 +22,7 @@ from evalapp.common.runner import RunContext
 from ..models import CurvePoint, Evaluator
 from ..selectors.catalogue import get_entry, make_refusal
 from ..selectors.datasets import DataChoice, build_dataset
+from ..selectors.training import artefact_folder, find_trained
 from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import apply_evaluator
@@ -51,7 +52,7 @@ def run(context: RunContext, *, slug: str, data: dict[str, Any], apply: bool = F
         _sweep_work(context.run)
         sweep_incoming()
         with refuse_scoring_errors():
-            scorer = _train(context, Training.from_params(params), data, folder)
+            scorer = _train(context, Training.from_params(params, context.project), data, folder)
         context.progress(0, None, "files", "storing")
         context.make_sure()
         row = publish(context.run, slug, scorer, data)
@@ -110,7 +111,7 @@ def check_training(
     """Return counts, steps, seconds, warnings and the verdict on a training. Raises `NotEnough` if data are missing."""
     from scoring.ml import EncoderError, InvalidOption, TrainingDataError
 
-    training = Training.from_params(params)
+    training = Training.from_params(params, project)
     try:
         with refuse_scoring_errors(InvalidOption, EncoderError, TrainingDataError):
             dataset = read_data(project, training.evaluator, data)
@@ -145,17 +146,25 @@ class Training:
     seed: int
     aspect: str | None
     folds: int
+    #: Folder of the trained evaluator to begin with.
+    init: Path | None = None
 
     @classmethod
-    def from_params(cls, params: Mapping[str, Any]) -> Training:
-        """Return the training of a run; parameters about naming and scoring are ignored."""
+    def from_params(cls, params: Mapping[str, Any], project: Project) -> Training:
+        """Return the training of a run; parameters about naming and scoring are ignored. Raises `NotThere` if the
+        evaluator to begin with was deleted."""
         names = ("evaluator", "profile", "options", "seed", "aspect", "folds")
-        return cls(**{**{name: params[name] for name in names}, "aspect": params["aspect"] or None})
+        init = params.get("init")
+        folder = artefact_folder(find_trained(project, init)) if init else None
+        return cls(**{**{name: params[name] for name in names}, "aspect": params["aspect"] or None, "init": folder})
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `plan`, `fit` and `cross_fit`."""
-        return {"profile": self.profile, "seed": self.seed, "aspect": self.aspect, **self.options}
+        options = dict(self.options)
+        if self.init is not None:
+            options.pop("encoder", None)
+        return {"profile": self.profile, "seed": self.seed, "aspect": self.aspect, "init": self.init, **options}
 
     def plan(self, dataset: Dataset, report: Report | None = None) -> dict[str, Any]:
         """Return the plan of all models together."""

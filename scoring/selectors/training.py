@@ -139,6 +139,14 @@ def find_trained(project: Project, slug: str) -> Evaluator:
     return result
 
 
+def list_starts(project: Project, entry: Entry) -> list[Evaluator]:
+    """Return the trained evaluators that a training of `entry` may begin with: same method, one model, its encoder
+    trained."""
+    if not any(option.name == "stages" for option in entry.train_options):
+        return []
+    return [row for row in list_trained(project).filter(name=entry.name) if not row.record.get("folds")]
+
+
 def list_reference_judges(project: Project) -> QuerySet[Evaluator]:
     """Return the trained evaluators that predict the reliability of references, newest first."""
     return list_trained(project).filter(name__in=name_reference_judges())

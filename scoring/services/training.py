@@ -38,7 +38,7 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 RESERVED = frozenset({"apply", "combine", "robustness", "score", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
 #: Run parameters that name evaluators (see `names_in`; a test compares them with the kinds of run).
-NAMES_OF_ONE = ("evaluator", "slug", "mix", "other")
+NAMES_OF_ONE = ("evaluator", "slug", "mix", "other", "init")
 NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "z-shrunk", "rank")
@@ -63,6 +63,7 @@ class TrainingOptions:
     seed: int = seed_param()
     name: str = param("", help="Name of the trained evaluator; empty: the next free `METHOD-N`.")
     apply: bool = param(False, help="Score every output after the training.")
+    init: str = param("", help="A trained evaluator of the same method to begin with; empty: the pretrained encoder.")
     options: Mapping[str, Any] = param({}, help="Further options of the method; they override the profile's.")
     campaigns: tuple[str, ...] = param((), help="Only judgements from the given campaigns (`uploads`: uploaded ones).")
     raters: tuple[str, ...] = param((), help="Only judgements by the given raters.")
@@ -162,6 +163,8 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
         raise BadInput(" ".join([text, *missing]))
     with wrong.gathering():
         _check_aspects(project, entry, options, parsed, choice)
+    with wrong.gathering():
+        _check_init(project, entry, options)
     wrong.tell()
     return {
         "evaluator": entry.name,
@@ -171,8 +174,24 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
         "aspect": options.aspect,
         "folds": max(1, folds),
         "apply": options.apply,
+        "init": options.init,
         "data": choice.as_dict(),
     }
+
+
+def _check_init(project: Project, entry: Entry, options: TrainingOptions) -> None:
+    """Check that the evaluator to begin with is there, of the same method, one model, and brings the only encoder."""
+    if not options.init:
+        return
+    if options.encoder:
+        text = _("Leave out the encoder: %(name)s brings its own.")
+        raise BadInput.for_field("encoder", text % {"name": options.init})
+    known = {row.slug: row for row in trainings.list_starts(project, entry)}
+    if options.init not in known:
+        text = _("“%(name)s” is no trained %(method)s of one model in %(project)s. There are: %(known)s.")
+        there = ", ".join(known) or _("none yet")
+        values = {"name": options.init, "method": entry.name, "project": project.slug, "known": there}
+        raise BadInput.for_field("init", text % values)
 
 
 class _Errors:

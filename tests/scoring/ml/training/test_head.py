@@ -30,7 +30,8 @@ def rated(n_items: int, *, first: int = 0) -> Dataset:
     for number in range(first, first + n_items):
         word, other = WORDS[number % 10], WORDS[(3 * number + 1) % 10]
         item = f"i{number}"
-        items.append(Item(item, (f"{other} {word} {number}",), None, (f"the {word} sat", f"{word} {other}"), f"g{number}"))
+        references = (f"the {word} sat", f"{word} {other}")
+        items.append(Item(item, (f"{other} {word} {number}",), None, references, f"g{number}"))
         for system, text, value in (("good", f"yes {word} {other}", 6 - number % 2), ("bad", f"no {word}", 2)):
             outputs.append(Output(item, system, text))
             ratings.append(Rating("r", "quality", value, item, system))
