@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalapp.translation import gettext as _
 from scoring.ml.base import ARTIFACT
@@ -14,12 +14,9 @@ from scoring.ml.cross_fitted import CrossFitted, join_folds
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.registry import get_entry
 from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.fit import begin_with, claim_folder, make_job, run_job
+from scoring.ml.training.fit import claim_folder, make_job, run_job
 from scoring.ml.training.job import Report, TrainingProgress, ignore_progress
 from scoring.ml.types import Dataset, check_dataset
-
-if TYPE_CHECKING:
-    from scoring.ml.training.warm import Start
 
 DEV_SHARE = 0.125
 
@@ -33,15 +30,14 @@ def cross_fit(
     profile: str = RECOMMENDED,
     seed: int = 13,
     progress: Report | None = None,
-    init: Start | None = None,
     **options: Any,
 ) -> CrossFitted:
     """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold; an eighth of those
     chooses its weights.
 
     `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors of
-    texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress`, `init` and `options` are as in
-    `fit`. Raises `TrainingDataError` if there are fewer than two groups per fold.
+    texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress` and `options` are as in `fit`.
+    Raises `TrainingDataError` if there are fewer than two groups per fold.
     """
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")
@@ -50,7 +46,6 @@ def cross_fit(
         place = Path(folder) / f"fold-{number}"
         report = ignore_progress if progress is None else _report_fold(progress, number, folds)
         job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=place / "work")
-        job = begin_with(job, init, options)
         job = replace(job, report=report, shared=Path(folder) / "shared")
         if (place / "model" / ARTIFACT).is_file():
             claim_folder(job)

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from scoring.ml.artefact import Artefact
     from scoring.ml.trained import TrainedEvaluator
     from scoring.ml.training.record import TrainingRecord
-    from scoring.ml.training.warm import Start
 
 SENTINELS = ("length", "overlap", "random")
 GREATEST_SEED = 2**31 - 1
@@ -41,17 +40,15 @@ def plan(
     profile: str = RECOMMENDED,
     seed: int = 13,
     progress: Report | None = None,
-    init: Start | None = None,
     **options: Any,
 ) -> Plan:
     """Return the dry check of `fit` with the same arguments: examples, steps and estimated time.
 
-    `name`, `train`, `dev`, `profile`, `seed`, `init` and `options` are those of `fit`. `progress(TrainingProgress)` is
+    `name`, `train`, `dev`, `profile`, `seed` and `options` are those of `fit`. `progress(TrainingProgress)` is
     called during the check; an exception it raises ends the check. Raises the errors that `fit` raises before it
     trains.
     """
     job = make_job(name, train, options, dev=dev, profile=profile, seed=seed)
-    job = begin_with(job, init, options)
     return dry_check(replace(job, report=progress or ignore_progress))
 
 
@@ -91,7 +88,6 @@ def fit(
     seed: int = 13,
     folder: str | Path | None = None,
     progress: Report | None = None,
-    init: Start | None = None,
     **options: Any,
 ) -> TrainedEvaluator:
     """Train the evaluator `name` on the dataset `train` and return it, ready to score and to be saved.
@@ -101,12 +97,12 @@ def fit(
     training continues from them; a folder of another training is refused. `progress(TrainingProgress)` is called after
     every step and during preparation; an exception it raises ends the training.
 
+    Further keywords are `encoder` (name or folder), `aspect` (the aspect to learn), `init`, and the evaluator's own
+    options, which `catalogue()` lists. The same arguments give the same weights on the same kind of machine. With
+    `processes` above 1, that many processes of this machine share the training; they end with this one.
+
     `init` is a trained evaluator of the same name, or its folder: training begins with its encoder, and with its head
     if that has the same aspects. What it has seen counts as seen, and card and signature name it.
-
-    Further keywords are `encoder` (name or folder), `aspect` (the aspect to learn), and the evaluator's own options,
-    which `catalogue()` lists. The same arguments give the same weights on the same kind of machine. With `processes`
-    above 1, that many processes of this machine share the training; they end with this one.
 
     Raises `UnknownEvaluator`, `InvalidOption`, `EncoderError`, and `TrainingDataError` before any training if the data
     lack something; `TrainingDiverged` if there are no usable weights; `ProcessDied` if a process of a shared training
@@ -117,21 +113,9 @@ def fit(
     """
     if folder is None:
         with tempfile.TemporaryDirectory(prefix="evalapp-fit-") as temporary:
-            return fit(
-                name, train, dev=dev, profile=profile, seed=seed, folder=temporary, progress=progress, init=init,
-                **options,
-            )  # fmt: skip
+            return fit(name, train, dev=dev, profile=profile, seed=seed, folder=temporary, progress=progress, **options)
     job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=Path(folder))
-    job = begin_with(job, init, options)
     return run_job(replace(job, report=progress or ignore_progress))
-
-
-def begin_with(job: FitJob, init: Start | None, options: Mapping[str, Any]) -> FitJob:
-    """Return the `job` with the evaluator `init` to begin with, if any; `options` are those the caller gives. Raises
-    `InvalidOption`."""
-    from scoring.ml.training.warm import read_start
-
-    return job if init is None else replace(job, init=read_start(job.entry, init, dict(options)))
 
 
 def run_job(job: FitJob) -> TrainedEvaluator:
@@ -213,7 +197,7 @@ def make_job(
     seed: int = 13,
     folder: Path | None = None,
 ) -> FitJob:
-    """Return the job that `fit` runs for these arguments; `options` may contain `encoder` and `aspect`.
+    """Return the job that `fit` runs for these arguments; `options` may contain `encoder`, `aspect` and `init`.
 
     `name`, `train`, `dev`, `profile`, `seed` and `folder` are those of `fit`. Raises `UnknownEvaluator`,
     `InvalidOption` and `EncoderError`.
@@ -225,14 +209,21 @@ def make_job(
     if dev is not None:
         check_dataset(dev, "dev=")
     given = dict(options)
-    aspect = given.pop("aspect", None)
+    aspect, init = given.pop("aspect", None), given.pop("init", None)
     if given.get("encoder") is None:
         given.pop("encoder", None)
     seed = check_seed(name, seed)
     if aspect is not None and entry.aspect == "none":
         raise InvalidOption(name, "aspect", _("is not for it: it learns no aspect"))
     parsed = entry.parse_train_options(profile, given)
-    return FitJob(entry, train, dev, profile, parsed, seed, folder or Path(), aspect)
+    job = FitJob(entry, train, dev, profile, parsed, seed, folder or Path(), aspect)
+    if init is None:
+        return job
+    from scoring.ml.artefact import weights_hash
+    from scoring.ml.training.warm import read_start
+
+    start = read_start(entry, init, given)
+    return replace(job, init=start, init_weights=weights_hash(start.network))
 
 
 def claim_folder(job: FitJob) -> None:

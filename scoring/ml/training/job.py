@@ -17,7 +17,6 @@ from scoring.ml.encoders.source import EncoderSource, find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 
 if TYPE_CHECKING:
-    from scoring.ml.artefact import Artefact
     from scoring.ml.types import Dataset
 
 #: The phase before the first step, and the number of rows between two progress reports in it.
@@ -63,6 +62,30 @@ def without_progress(rows: Sequence[T]) -> Iterable[T]:
     return rows
 
 
+class Start(Protocol):
+    """An artefact that a training begins with."""
+
+    @property
+    def evaluator(self) -> str:
+        """Its name in the catalogue."""
+
+    @property
+    def aspects(self) -> tuple[str, ...]:
+        """What it learned."""
+
+    @property
+    def encoder(self) -> EncoderSource | None:
+        """Its encoder."""
+
+    @property
+    def network(self) -> Any:
+        """Its network, with encoder and head."""
+
+    @property
+    def record(self) -> Any:
+        """The record of its training."""
+
+
 @dataclass(frozen=True)
 class FitJob:
     """Everything a training depends on. The same job gives the same weights on the same kind of machine.
@@ -83,7 +106,9 @@ class FitJob:
     #: Folder shared by several trainings on the same texts (the folds of a cross-fitting); None is `folder`.
     shared: Path | None = None
     #: The evaluator whose weights the training begins with.
-    init: Artefact | None = None
+    init: Start | None = None
+    #: The hash of its weights.
+    init_weights: str | None = None
     #: Values that both dry check and training need; see `once`.
     _found: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -138,13 +163,6 @@ class FitJob:
             return self.init.encoder
         name = self.options.get("encoder")
         return find_encoder(None if name is None else str(name))
-
-    @cached_property
-    def init_weights(self) -> str | None:
-        """The hash of the weights that the training begins with, if it begins with an evaluator."""
-        from scoring.ml.artefact import weights_hash
-
-        return None if self.init is None else weights_hash(self.init.network)
 
     def tokenizer(self) -> PairTokenizer:
         """Tokenises texts and pairs of texts for the encoder, with the option `max_length`."""

@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/README.md#warm-start.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from scoring.ml.trained import TrainedEvaluator
     from scoring.ml.training.job import FitJob
 
-Start: TypeAlias = "str | Path | TrainedEvaluator"
+Given: TypeAlias = "str | Path | TrainedEvaluator"
 
 
-def read_start(entry: Entry, init: Start, options: dict[str, Any]) -> Artefact:
+def read_start(entry: Entry, init: Given, options: Mapping[str, Any]) -> Artefact:
     """Return the artefact that a training of `entry` begins with: that of an evaluator, or in a folder.
 
     `options` are those the caller gives. Raises `InvalidOption` for an evaluator of another kind, one without a trained
@@ -102,7 +102,7 @@ def add_earlier(job: FitJob, record: TrainingRecord) -> TrainingRecord:
         contents=tuple(sorted({*record.contents, *before.contents})),
         notes=tuple(notes),
         init={
-            "evaluator": job.init.evaluator, "weights": job.init_weights, "dataset": before.dataset,
+            "evaluator": job.init.evaluator, "weights": str(job.init_weights), "dataset": before.dataset,
             "data_hash": before.data_hash,
         },
     )  # fmt: skip
