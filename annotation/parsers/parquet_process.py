@@ -3,7 +3,8 @@ JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a fau
 reason why reading stopped.
 
 Text columns are read as dictionaries, so that repeated values are in memory once, and the size of each row is counted
-before it is created."""
+before it is created. Columns with much text in a row group are read plainly, because their dictionary would hold all of
+it."""
 
 import math
 import sys
@@ -31,6 +32,8 @@ _ROWS, _BYTES = 1000, 8 << 20
 _MOST_COLUMNS, _MOST_PARTS, _LONGEST_NAME = 1000, 200_000, 1 << 20
 BOUNDS = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
 _BUFFER = 1 << 16
+#: The most bytes of a column in a row group, uncompressed, that is read as a dictionary.
+_MOST_DICTIONARY = 32 << 20
 #: The maximum length of an identifying value.
 _LONGEST_KEY = 1000
 #: Columns with objects or lists of objects, as JSON text.
@@ -132,8 +135,12 @@ def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = Fals
     groups = [described.row_group(k) for k in range(described.num_row_groups)]
     if sum(group.total_byte_size for group in groups) > limits.total_bytes:
         raise StopReading(limits.describe_size())
-    columns = [described.schema.column(k) for k in range(described.num_columns)]
-    texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+    texts = [
+        column.path
+        for k, column in enumerate(described.schema.column(k) for k in range(described.num_columns))
+        if column.physical_type == "BYTE_ARRAY"
+        and all(group.column(k).total_uncompressed_size <= _MOST_DICTIONARY for group in groups)
+    ]
     widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
     file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **BOUNDS)
     objects = OBJECTS & frozenset(COLUMNS.get(table, OBJECTS))

@@ -43,6 +43,20 @@ def test_nulls_are_absent_and_objects_are_json() -> None:
     ]
 
 
+@pytest.mark.slow
+def test_one_row_group_of_much_text_is_read_in_little_memory() -> None:
+    """pandas writes up to a million rows into one group. The process that reads may use 320 MB."""
+    n = 70_000
+    texts = [f"{k:08d} " + "word " * 320 for k in range(n)]
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"item": [str(k) for k in range(n)], "rater": texts}), sink, row_group_size=n)
+    rows = read_rows(
+        io.BytesIO(sink.getvalue()), "parquet", Limits(10_000, n, 1 << 30), lambda *fault: pytest.fail(str(fault)),
+        "comparisons",
+    )  # fmt: skip
+    assert sum(1 for _ in rows) == n
+
+
 def test_invalid_json_and_unstorable_text() -> None:
     from datetime import date
 
