@@ -74,6 +74,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,
         "evalapp score -i one.txt two.txt -r ref.txt -m ./my-evaluator": "tests/scoring/ml/score_files",
     },
+    "docs/how-to/upload-scores.md": {"project.upload_scores": "a client: tests/evalapp/client/test_client.py"},
     "docs/how-to/write-a-plugin.md": {"": "tests/evalapp/test_installed.py"},
     "docs/how-to/export-for-other-programs.md": {"project.download": "a client: tests/evalapp/client/test_client.py"},
     "docs/how-to/publish-an-export.md": {
@@ -220,6 +221,13 @@ def with_my_folder() -> None:
             Path(block.title).write_text(block.text, encoding="utf-8")
 
 
+def with_my_outputs() -> None:
+    """The items and outputs of *Bring your own data* in the project."""
+    with_my_folder()
+    Path("my-folder/dataset.json").unlink()
+    call_command("load", "my-folder", "--project", "weekend", stdout=io.StringIO())
+
+
 def with_people() -> None:
     """A named filter *hasty*, and a campaign *pilot* with judgements of two people."""
     project, olga = Project.objects.get(slug="weekend"), User.objects.get(username="olga")
@@ -266,6 +274,7 @@ def with_rated_dialogues() -> None:
 BEFORE: dict[str, Callable[[], None]] = {
     "docs/how-to/bring-your-own-data.md": without_project,
     "docs/how-to/run-it-for-a-group.md": without_olga,
+    "docs/how-to/upload-scores.md": with_my_outputs,
     "docs/how-to/use-the-library.md": with_my_folder,
     "docs/tutorial/first-evaluation.md": with_my_folder,
     "docs/how-to/look-at-agreement.md": with_people,
