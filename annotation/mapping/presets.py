@@ -384,7 +384,8 @@ def _make_survey(
         words: dict[str, Any] = {}
         for name in questions:
             labels = [word for word in _skip_words(skipped, name) if word.strip()]
-            numbers = find_scale(labels) or {word: read_begin(word) for word in labels}
+            begins: dict[str, float | int | None] = {word: read_begin(word) for word in labels}
+            numbers = find_scale(labels) or begins
             words.update({word: number for word, number in numbers.items() if number is not None})
         return {**mapping, "values": {"value": words}} if words else mapping
 

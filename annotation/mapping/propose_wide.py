@@ -131,19 +131,19 @@ def _propose_ratings(draft: Draft, systems: list[str]) -> None:
         known = list(dict.fromkeys(read_systems_of_ratings(names).values()))
     read = [cells for name in names if (cells := read_rating_name(name, known)) is not None]
     counts = {one.aspect: sum(other.aspect == one.aspect for other in read) for one in read}
-    cells = [one for one in read if _is_sure(draft, one, counts, known)]
-    if cells:
-        draft.set_ratings(cells, _("Numbers, or words for them, under the names of a system and an aspect."))
+    sure = [one for one in read if _is_sure(draft, one, counts, known)]
+    if sure:
+        draft.set_ratings(sure, _("Numbers, or words for them, under the names of a system and an aspect."))
     aspects = list_aspects(draft)
     left = [one.column for one in aspects] + [one for one in draft.list_free("value") if one in names]
     left = list(dict.fromkeys(one for one in left if not draft.is_taken(one)))
-    if len(systems) == 1 and aspects and not cells:
+    if len(systems) == 1 and aspects and not sure:
         draft.set_ratings(
             [Cells(column=one.column, system=systems[0], aspect=one.aspect, rater=one.rater) for one in aspects],
             _("Ratings of the only system, under names of aspects."),
         )
     elif left:
-        _ask_for_systems(draft, left, systems, is_alone=not cells)
+        _ask_for_systems(draft, left, systems, is_alone=not sure)
     if draft.ratings:
         draft.propose_judges("")
 
