@@ -1,5 +1,6 @@
 """Aligned text files as a table: a line per item, a file per column. They are several files, a folder or an archive.
-Files of segment scores (`NAME.seg.score`, lines of system and score) are a column per system: `NAME.seg.score:gpt`."""
+Files of segment scores (`NAME.seg.score`, lines of system and score) are a column per system: `NAME.seg.score:gpt`. So
+are those of whole systems in a folder `metric-scores` (`NAME.sys.score`), with all scores in the first row."""
 
 from __future__ import annotations
 
@@ -18,9 +19,11 @@ from .mapping import Reading
 from .sources import Report, Row, Source, ignore
 
 MOST_FILES = 1000
-SCORES = ".seg.score"
+SCORES, OF_SYSTEMS = ".seg.score", ".sys.score"
+#: The folder of metrics' scores; scores in other files are people's.
+METRICS = "metric-scores"
 #: Files without a line per item, next to the others in folders of mt-metrics-eval and of exports.
-_OTHERS = (".sys.score", ".domain.score", ".md", ".json")
+_OTHERS = (".domain.score", ".md", ".json")
 #: Scores are held in memory.
 _MOST_SCORES = 200_000_000
 _NO_SCORE = frozenset(["", "none", "nan", "null"])
@@ -63,6 +66,13 @@ def is_archive_of_texts(path: Path) -> bool:
         return False
 
 
+def _is_read(name: str) -> bool:
+    """Whether a file is a part of the table. The mean ratings of systems follow from those of segments."""
+    if name.endswith(OF_SYSTEMS):
+        return METRICS in PurePosixPath(name).parts
+    return not name.endswith(_OTHERS)
+
+
 class AlignedSource(Source):
     """`path`: a folder or a zip archive, or `files`: names and paths."""
 
@@ -74,14 +84,15 @@ class AlignedSource(Source):
         super().__init__(path, name, reading, limits)
         self.paths = [(label, Path(one)) for label, one in files]
         with ExitStack() as stack:
-            found = [one for one in self._list(stack) if not one.name.endswith(_OTHERS)]
+            found = [one for one in self._list(stack) if _is_read(one.name)]
             if not found:
                 raise StopReading(_("There are no text files in it."))
             if len(found) > MOST_FILES:
                 raise StopReading(_("There are more than %(most)s files.", most=f"{MOST_FILES:,}"))
             if sum(one.size for one in found) > limits.total_bytes:
                 raise StopReading(limits.describe_size())
-            self.scores = {one.name: self._read_scores(one) for one in found if one.name.endswith(SCORES)}
+            endings = (SCORES, OF_SYSTEMS)
+            self.scores = {one.name: self._read_scores(one) for one in found if one.name.endswith(endings)}
         self.texts = [one.name for one in found if one.name not in self.scores]
         self.columns = [
             *self.texts, *(f"{name}:{system}" for name, systems in self.scores.items() for system in systems),
@@ -113,6 +124,21 @@ class AlignedSource(Source):
             scores.setdefault(system.strip(), []).append("" if score.strip().lower() in _NO_SCORE else score.strip())
         return scores
 
+    def _split_scores(self) -> tuple[dict[str, list[str]], dict[str, str]]:
+        """Columns with the score of each segment, and with that of a whole system, which is in the first row."""
+        scores: dict[str, list[str]] = {}
+        first: dict[str, str] = {}
+        for name, systems in self.scores.items():
+            for system, values in systems.items():
+                if not name.endswith(OF_SYSTEMS):
+                    scores[f"{name}:{system}"] = values
+                elif len(values) == 1:
+                    first[f"{name}:{system}"] = values[0]
+                else:
+                    message = _("%(file)s: “%(system)s” has several scores.", file=name, system=system)
+                    raise StopReading(message)
+        return scores, first
+
     def _read_texts(self, file: AlignedFile) -> Generator[tuple[int, str], None, None]:
         with file.open() as raw:
             for number, line in read_lines(open_plain(raw), self.limits):
@@ -134,22 +160,22 @@ class AlignedSource(Source):
             readers = [self._read_texts(found[name]) for name in self.texts]
             for reader in readers:
                 stack.callback(reader.close)
-            scores = {f"{name}:{system}": values for name, systems in self.scores.items()
-                      for system, values in systems.items()}  # fmt: skip
-            number = 0
+            scores, first = self._split_scores()
+            number, n_columns = 0, len(self.texts) + len(scores)
             while True:
                 lines = [next(reader, None) for reader in readers]
                 ended = [name for name, line in zip(self.texts, lines, strict=True) if line is None]
                 ended += [name for name, values in scores.items() if len(values) <= number]
-                if len(ended) == len(self.columns or ()):
+                if len(ended) == n_columns:
                     break
                 if ended:
-                    longer = next(name for name in self.columns or () if name not in ended)
+                    longer = next(name for name in (*self.texts, *scores) if name not in ended)
                     message = _("%(shorter)s has %(n)s lines, %(longer)s has more. Every file needs a line per item.")
                     raise StopReading(message % {"shorter": ended[0], "n": f"{number:,}", "longer": longer}, number + 1)
                 number += 1
                 row: Row = {name: line[1] for name, line in zip(self.texts, lines, strict=True) if line is not None}
                 row.update({name: values[number - 1] for name, values in scores.items()})
+                row.update(first if number == 1 else dict.fromkeys(first, ""))
                 self.position += sum(len(line[1]) for line in lines if line is not None)
                 yield number, row
             if not number:

@@ -83,7 +83,14 @@ def _read_simulated(value: Any, known: Row) -> bool:
     return text.lower() in ("true", "1", "yes")
 
 
-_READERS: dict[str, Callable[[Any, Row], Any]] = {"step": _read_step, "simulated": _read_simulated}
+def _read_direction(value: Any, known: Row) -> bool | None:
+    """Whether higher scores are better; None if the cell is empty."""
+    return None if is_empty(value) or value == "" else _read_simulated(value, known)
+
+
+_READERS: dict[str, Callable[[Any, Row], Any]] = {
+    "step": _read_step, "simulated": _read_simulated, "higher_is_better": _read_direction,
+}  # fmt: skip
 
 
 class Cell:
@@ -97,7 +104,7 @@ class Cell:
     def read_fields(self, row: Row, item: Row | None) -> Row:
         """The fields without the content."""
         values = self.fixed.copy()
-        if not values["item"]:
+        if "item" in values and not values["item"]:
             if item is None:
                 raise WrongValue(_("It is not stated which item this is."), "", self.column)
             values["item"] = item["id"]
@@ -132,6 +139,18 @@ class FieldReaders:
                 cell.fixed[name] = self.mapping.constants.get(name, "")
             if not cell.fixed[name]:
                 cell.readers.append((name, self.make_needed(name, self.single.get(name, column))))
+        return cell
+
+    def make_score(self, column: str, read: Read, stated: Cells) -> Cell:
+        """A column with scores by another program; of whole systems they have no item."""
+        cell = self.make_cell(column, read, "score", ("system", "evaluator"), stated)
+        if stated.level == "system":
+            del cell.fixed["item"]
+        for name in ("reference_set", "signature", "higher_is_better", "aspect"):
+            if own := getattr(stated, name, ""):
+                cell.fixed[name] = _read_direction(own, {}) if name == "higher_is_better" else own
+            elif read_field := self.make_field(name):
+                cell.readers.append((name, read_field))
         return cell
 
     def make_needed(self, name: str, column: str, default: str = "") -> Read:

@@ -20,12 +20,12 @@ from .presets import flatten_table
 from .seen import Seen
 from .sources import Row, flatten_row
 from .tables import Table
-from .values import WrongValue, get_value, is_empty, read_key, read_turns, read_verdict
+from .values import WrongValue, get_value, is_empty, read_key, read_number, read_turns, read_verdict
 
 
 class ConvertedRow(NamedTuple):
-    """A row of the interchange format. `row`: its number in the file; `table`: items, outputs, ratings or comparisons;
-    `columns`: the original column of each of its fields."""
+    """A row of the interchange format. `row`: its number in the file; `table`: items, outputs, ratings, comparisons or
+    scores; `columns`: the original column of each of its fields."""
 
     row: int
     table: str
@@ -127,6 +127,10 @@ class _Converter:
             )
             for column, cells in plan.ratings
         ]
+        self.scores = [
+            self.readers.make_score(column, make_reader(column, read_number, known), cells)
+            for column, cells in plan.scores
+        ]
 
     def _prepare_items(self) -> None:
         columns = self.mapping.columns
@@ -219,6 +223,11 @@ class _Converter:
         for cell in self.ratings:
             try:
                 self._add_ratings(number, row, cell, item, step, made)
+            except WrongValue as wrong:
+                made.append(_describe(wrong, number))
+        for cell in self.scores:
+            try:
+                self._add_score(number, row, cell, item, step, made)
             except WrongValue as wrong:
                 made.append(_describe(wrong, number))
 
@@ -342,6 +351,19 @@ class _Converter:
             if one is not None:
                 values = {**rating, "rater": f"{rating['rater']} {k}", "value": one}
                 made.append(ConvertedRow(number, "ratings", values, cell.origin))
+
+    def _add_score(
+        self, number: int, row: Row, cell: Cell, item: Row | None, step: int | None, made: Converted
+    ) -> None:  # fmt: skip
+        """A score by another program; an empty cell is none."""
+        score = cell.read(row)
+        if score is None:
+            return
+        values = cell.read_fields(row, item)
+        if step is not None:
+            values["step"] = step
+        values = {name: value for name, value in values.items() if value not in (None, "")}
+        made.append(ConvertedRow(number, "scores", {**values, "score": score}, cell.origin))
 
 
 def _read_nothing(row: Row) -> None:

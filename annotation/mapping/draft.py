@@ -53,6 +53,7 @@ class Draft:
         self.columns: dict[str, tuple[str, ...]] = {}
         self.outputs: list[Cells] = []
         self.ratings: list[Cells] = []
+        self.scores: list[Cells] = []
         self.constants: dict[str, str] = {}
         self.values: dict[str, dict[str, Any]] = {}
         self.turns: dict[str, Turns] = {}
@@ -79,8 +80,9 @@ class Draft:
     def make_mapping(self, shape: str) -> Mapping:
         return Mapping(
             shape=shape, columns=self.columns, outputs=tuple(self.outputs), ratings=tuple(self.ratings),
-            constants=self.constants, values=self.values, turns=self.turns, ids=self.ids, reading=self.table.reading,
-            explode=self.explode, only=self.only, meta={"items": self.meta} if self.meta else {},
+            scores=tuple(self.scores), constants=self.constants, values=self.values, turns=self.turns, ids=self.ids,
+            reading=self.table.reading, explode=self.explode, only=self.only,
+            meta={"items": self.meta} if self.meta else {},
         )  # fmt: skip
 
     # ---- parts --------------------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ class Draft:
 
     def is_taken(self, column: str) -> bool:
         return any(column in names for names in self.columns.values()) or any(
-            column == one.column for one in (*self.outputs, *self.ratings)
+            column == one.column for one in (*self.outputs, *self.ratings, *self.scores)
         )
 
     def set_outputs(self, cells: Sequence[Cells], why: str) -> None:
@@ -127,6 +129,10 @@ class Draft:
         self.ratings += cells
         self.explain("ratings", [one.column for one in cells], why)
         self.propose_values([one.column for one in cells])
+
+    def set_scores(self, cells: Sequence[Cells], why: str) -> None:
+        self.scores += cells
+        self.explain("scores", [one.column for one in cells], why)
 
     def shorten(self) -> None:
         """Replaces columns of outputs and ratings by patterns that say the same."""

@@ -61,7 +61,7 @@ def list_used(table: Table, mapping: Mapping) -> set[str]:
     """The columns that a mapping imports, or needs to know which rows to import."""
     plan = make_plan(table, mapping)
     named = {name for names in (*mapping.columns.values(), *mapping.meta.values()) for name in names}
-    cells = {column for column, _cells in (*plan.outputs, *plan.ratings)}
+    cells = {column for column, _cells in (*plan.outputs, *plan.ratings, *plan.scores)}
     return named | cells | mapping.only.keys() | mapping.split.keys()
 
 

@@ -20,17 +20,22 @@ SHAPES = ("long", "wide", "pairs", "preference", "lines")
 #: What a column can be, by shape. `context` and `references` can name several columns.
 ITEM_FIELDS = ("item", "context", "source", "references", "group")
 JUDGEMENT_FIELDS = ("rater", "aspect", "simulated")
+#: Of scores by other programs; see `scores` in the interchange format.
+SCORE_FIELDS = ("evaluator", "score", "reference_set", "signature", "higher_is_better")
 FIELDS: dict[str, tuple[str, ...]] = {
-    "long": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value"),
-    "wide": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value"),
-    "lines": (*ITEM_FIELDS, *JUDGEMENT_FIELDS),
+    "long": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value", *SCORE_FIELDS),
+    "wide": (*ITEM_FIELDS, "system", "text", "step", *JUDGEMENT_FIELDS, "value", *SCORE_FIELDS),
+    "lines": (*ITEM_FIELDS, *JUDGEMENT_FIELDS, *SCORE_FIELDS[2:]),
     "pairs": (*ITEM_FIELDS, "system_a", "system_b", "text_a", "text_b", *JUDGEMENT_FIELDS, "verdict"),
     "preference": (*ITEM_FIELDS, "system_a", "system_b", "chosen", "rejected", *JUDGEMENT_FIELDS),
 }
 LISTS = frozenset({"context", "references"})
 #: Fields that can be the same for the whole table.
-CONSTANTS = frozenset({"item", "group", "system", "step", "rater", "aspect", "simulated", "system_a", "system_b"})
-PLACES = ("item", "system", "aspect", "rater")
+CONSTANTS = frozenset(
+    {"item", "group", "system", "step", "rater", "aspect", "simulated", "system_a", "system_b", *SCORE_FIELDS}
+    - {"score"}
+)
+PLACES = ("item", "system", "aspect", "rater", "evaluator")
 META_TABLES = ("items", "outputs", "ratings", "comparisons")
 RULES = ("one", "split", "chat", "marks", "json")
 ID_SOURCES = ("column", "row", "hash")
@@ -58,8 +63,8 @@ class WrongMapping(ValueError):
 
 @dataclass(frozen=True)
 class Cells:
-    """Columns with outputs or ratings: one by name, or all that match a pattern such as `{system}_{aspect}`. `item`,
-    `system`, `aspect` and `rater` state what neither pattern nor row says."""
+    """Columns with outputs, ratings or scores: one by name, or all that match a pattern such as `{system}_{aspect}`.
+    The others state what neither pattern nor row says. `level`: `system` for scores of whole systems."""
 
     column: str = ""
     pattern: str = ""
@@ -67,6 +72,10 @@ class Cells:
     system: str = ""
     aspect: str = ""
     rater: str = ""
+    evaluator: str = ""
+    reference_set: str = ""
+    higher_is_better: str = ""
+    level: str = ""
 
     @property
     def places(self) -> list[str]:
@@ -117,6 +126,8 @@ class Mapping:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: tuple[Cells, ...] = ()
     ratings: tuple[Cells, ...] = ()
+    #: Columns with scores by other programs.
+    scores: tuple[Cells, ...] = ()
     constants: dict[str, str] = field(default_factory=dict)
     #: By field: the value for the text of a cell; null leaves the judgement out. `{"scale": [1, 2]}` for a verdict:
     #: the nearer end wins, the middle is a tie.
@@ -143,7 +154,7 @@ class Mapping:
             document["preset"] = self.preset
         if self.columns:
             document["columns"] = {name: _shorten(names) for name, names in self.columns.items()}
-        for name in ("outputs", "ratings"):
+        for name in ("outputs", "ratings", "scores"):
             if cells := getattr(self, name):
                 document[name] = [_as_members(one) for one in cells]
         for name in ("constants", "values", "turns", "ids", "explode", "split", "only", "meta", "reading"):
@@ -372,6 +383,7 @@ def read_mapping(mapping: Any) -> Mapping:
         columns=reader.read_lists(document.get("columns"), "columns", FIELDS[shape]),
         outputs=reader.read_cells(document.get("outputs"), "outputs"),
         ratings=reader.read_cells(document.get("ratings"), "ratings"),
+        scores=reader.read_cells(document.get("scores"), "scores"),
         constants={name: reader.read_text(text, f"constants.{name}") for name, text in constants.items()},
         values=reader.read_values(document.get("values")),
         turns=reader.read_turns(document.get("turns"), shape),
@@ -419,8 +431,8 @@ def _check_needed(mapping: Mapping, reader: _Reader) -> None:
     if mapping.ids.source == "hash" and not {"context", "source"} & mapping.columns.keys():
         reader.fail("ids.source", _("A hash needs a column for context or source."))
     if shape in ("pairs", "preference"):
-        if mapping.outputs or mapping.ratings:
-            reader.fail("outputs", _("Only long and wide tables and lines have outputs and ratings."))
+        if mapping.outputs or mapping.ratings or mapping.scores:
+            reader.fail("outputs", _("Only long and wide tables and lines have outputs, ratings and scores."))
         need(*(("system_a", "system_b", "verdict") if shape == "pairs" else ("chosen", "rejected")))
         need("rater", "aspect")
         return
@@ -431,9 +443,10 @@ def _check_needed(mapping: Mapping, reader: _Reader) -> None:
         need("system")
     if "value" in mapping.columns:
         need("system", "rater", "aspect")
-    if not (
-        mapping.outputs or mapping.ratings or {"text", "value"} & mapping.columns.keys() or mapping.creates_items()
-    ):
+    if "score" in mapping.columns:
+        need("system", "evaluator")
+    has_cells = mapping.outputs or mapping.ratings or mapping.scores
+    if not (has_cells or {"text", "value", "score"} & mapping.columns.keys() or mapping.creates_items()):
         reader.fail(
             "columns", _("Nothing would be imported. Name columns with texts, ratings, contexts or references.")
         )
@@ -441,14 +454,18 @@ def _check_needed(mapping: Mapping, reader: _Reader) -> None:
 
 def _list_cells(mapping: Mapping) -> list[Cells]:
     """The cells that are all that rows have; a single dummy if there are other columns that need an item."""
-    others = {"text", "value", *ITEM_FIELDS[1:]} & mapping.columns.keys() or mapping.shape in ("pairs", "preference")
-    cells = [*mapping.outputs, *mapping.ratings]
+    others = {"text", "value", "score", *ITEM_FIELDS[1:]} & mapping.columns.keys() or mapping.shape in (
+        "pairs",
+        "preference",
+    )
+    cells = [*mapping.outputs, *mapping.ratings, *(one for one in mapping.scores if one.level != "system")]
     return [Cells()] if others or not cells else cells
 
 
 def _check_cells(mapping: Mapping, reader: _Reader, have: set[str]) -> None:
-    """Each output has a system, each rating also a rater and an aspect."""
-    for member, names in (("outputs", ("system",)), ("ratings", ("system", "rater", "aspect"))):
+    """Each output has a system, each rating also a rater and an aspect, each score an evaluator."""
+    needed = {"outputs": ("system",), "ratings": ("system", "rater", "aspect"), "scores": ("system", "evaluator")}
+    for member, names in needed.items():
         for k, cells in enumerate(getattr(mapping, member)):
             for name in names:
                 if name not in cells.places and not getattr(cells, name) and name not in have:

@@ -175,9 +175,9 @@ _FILES = {
 
 
 def find_file_role(name: str) -> str:
-    """What a text file is by its name or folder: source, context, references, group, ratings or outputs."""
+    """What a text file is by its name or folder: source, context, references, group, ratings, scores or outputs."""
     if ":" in name:
-        return "ratings"
+        return "scores" if "metric-scores" in name.split("/") else "ratings"
     folders, _, file = name.rpartition("/")
     parts = [part for folder in folders.split("/") for part in [normalize(folder).rstrip(digits)]]
     parts += [normalize(part).rstrip(digits) for part in re.split(r"[.\-_ ]", file) if part]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from evalapp.translation import gettext as _
@@ -31,10 +31,11 @@ class Fault(NamedTuple):
 
 @dataclass
 class Plan:
-    """Columns with outputs and ratings, and what each holds; faults if the mapping does not fit the table."""
+    """Columns with outputs, ratings and scores, and what each holds; faults if the mapping does not fit the table."""
 
     outputs: list[tuple[str, Cells]] = field(default_factory=list)
     ratings: list[tuple[str, Cells]] = field(default_factory=list)
+    scores: list[tuple[str, Cells]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
 
@@ -43,14 +44,17 @@ def make_plan(table: Table, mapping: Mapping) -> Plan:
     taken = {name for names in mapping.columns.values() for name in names} | mapping.only.keys()
     taken |= mapping.split.keys()
     taken |= {name for names in mapping.meta.values() for name in names}
-    named = {one.column for one in (*mapping.outputs, *mapping.ratings) if one.column}
+    named = {one.column for one in (*mapping.outputs, *mapping.ratings, *mapping.scores) if one.column}
     if not mapping.explode:
         plan.faults += [_describe_missing(name, table) for name in sorted(taken | named) if not has_column(table, name)]
     plan.outputs = _expand(mapping.outputs, "outputs", table, taken | named, plan)
     taken |= {column for column, _cells in plan.outputs}
     plan.ratings = _expand(mapping.ratings, "ratings", table, taken | named, plan)
+    taken |= {column for column, _cells in plan.ratings}
+    plan.scores = _expand(mapping.scores, "scores", table, taken | named, plan)
     plan.outputs += [(name, Cells()) for name in mapping.columns.get("text", ())]
     plan.ratings += [(name, Cells()) for name in mapping.columns.get("value", ())]
+    plan.scores += [(name, Cells()) for name in mapping.columns.get("score", ())]
     return plan
 
 
@@ -91,8 +95,7 @@ def _expand(
         if not matched:
             message = _("No column matches the pattern “%(pattern)s”.", pattern=one.pattern)
             plan.faults.append(Fault(None, f"{member}[{k}]", message, list_columns(table)))
-        stated = {name: getattr(one, name) for name in ("item", "system", "aspect", "rater")}
-        found.update({column: Cells(column=column, **{**stated, **parts}) for column, parts in matched.items()})
+        found.update({column: replace(one, pattern="", column=column, **parts) for column, parts in matched.items()})
     return list(found.items())
 
 

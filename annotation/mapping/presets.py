@@ -93,7 +93,7 @@ def make_draft(document: dict[str, Any]) -> Mapping:
     }
     for name in ("columns", "meta"):
         members[name] = {key: list_names(value) for key, value in document.get(name, {}).items()}
-    for name in ("outputs", "ratings"):
+    for name in ("outputs", "ratings", "scores"):
         members[name] = tuple(Cells(**cells) for cells in document.get(name, ()))
     members["turns"] = {name: _make_turns(rule) for name, rule in document.get("turns", {}).items()}
     members["explode"] = tuple(document.get("explode", ()))

@@ -8,7 +8,7 @@ from typing import Any
 
 from evalapp.translation import gettext as _
 
-from .aligned import SCORES
+from .aligned import OF_SYSTEMS, SCORES
 from .cell_names import read_output_name, read_rating_name
 from .convert import ConvertedRow
 from .draft import Draft, Question, Reason
@@ -259,6 +259,18 @@ class _Proposer:
         if ratings:
             draft.set_ratings(ratings, _("Files of segment scores."))
             draft.propose_judges("")
+        if scores := [self._propose_score(name) for name in found.get("scores", [])]:
+            draft.set_scores(scores, _("Files of metrics: scores made elsewhere."))
+
+    def _propose_score(self, name: str) -> Cells:
+        """A column of a file `METRIC-REF.seg.score`, where REF is `src` if the metric used no reference."""
+        file, _cut, system = name.rpartition(":")
+        evaluator = PurePath(file).name.removesuffix(SCORES).removesuffix(OF_SYSTEMS)
+        has_references = "references" in self.draft.columns and evaluator.rpartition("-")[2].startswith("ref")
+        return Cells(
+            column=name, system=system, evaluator=evaluator, reference_set="original" if has_references else "",
+            level="system" if file.endswith(OF_SYSTEMS) else "",
+        )  # fmt: skip
 
     # ---- the rest -----------------------------------------------------------------------------------------
 
