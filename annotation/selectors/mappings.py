@@ -50,7 +50,7 @@ def list_columns(document: dict[str, Any]) -> set[str]:
         list(document.get("only", {})),
     ]
     named = {name for names in members for name in ([names] if isinstance(names, str) else names)}
-    return named | {cells["column"] for name in ("outputs", "ratings") for cells in document.get(name, ())
+    return named | {cells["column"] for name in ("outputs", "ratings", "scores") for cells in document.get(name, ())
                     if cells.get("column")}  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.mapping import Cells, Table
 from annotation.mapping.left_out import list_used
-from annotation.mapping.mapping import FIELDS, PLACES
+from annotation.mapping.mapping import FIELDS, PLACES, SCORE_FIELDS
 from annotation.mapping.plan import make_plan
 from annotation.mapping.presets import make_draft
 
@@ -52,12 +52,19 @@ _LABELS = {
     "simulated": gettext_lazy("Whether a program judged"),
     "outputs": gettext_lazy("Outputs of the system"),
     "ratings": gettext_lazy("Ratings of"),
+    "scores": gettext_lazy("Scores by another program"),
+    "evaluator": gettext_lazy("Name of the metric or model"),
+    "score": gettext_lazy("Score by another program"),
+    "reference_set": gettext_lazy("References that a score compares with"),
+    "signature": gettext_lazy("Version and settings of a score"),
+    "higher_is_better": gettext_lazy("Whether a higher score is better"),
     "meta": gettext_lazy("Keep as a property of the item"),
 }
 _GROUPS = (
     (gettext_lazy("Items"), ("item", "context", "source", "references", "group", "meta")),
-    (gettext_lazy("A column per system or aspect"), ("outputs", "ratings")),
+    (gettext_lazy("A column per system or aspect"), ("outputs", "ratings", "scores")),
     (gettext_lazy("One output or rating per row"), ("system", "text", "step", "rater", "aspect", "value", "simulated")),
+    (gettext_lazy("One score per row"), SCORE_FIELDS),
     (
         gettext_lazy("Comparisons"),
         ("system_a", "system_b", "text_a", "text_b", "chosen", "rejected", "verdict", "rater", "aspect", "simulated"),
@@ -65,7 +72,7 @@ _GROUPS = (
 )
 #: Fields that can be the same for all rows.
 _FIXED = {
-    "table": ("system", "rater", "aspect"),
+    "table": ("system", "rater", "aspect", "evaluator"),
     "pairs": ("system_a", "system_b", "rater", "aspect"),
     "preference": ("system_a", "system_b", "rater", "aspect"),
 }
@@ -87,14 +94,18 @@ ITEM_CHOICES = (
     ("no", False, gettext_lazy("are in the project already")),
 )
 EXAMPLES, EXAMPLE_LENGTH = 3, 80
-CELLS = ("outputs", "ratings")
+CELLS = ("outputs", "ratings", "scores")
+#: Names that a column with outputs, ratings or scores can have in the form.
+_NAMED = {"outputs": ("system",), "ratings": ("system", "aspect", "item"), "scores": ("system", "evaluator")}
+#: What a mapping states of such a column; what the form does not show stays.
+_STATED = (*PLACES, "reference_set", "higher_is_better", "level")
 #: So many columns have a line; Django reads at most a thousand fields of a form.
 MOST_COLUMNS = 200
 
 
 @dataclass(frozen=True)
 class ColumnLine:
-    """A column with its examples, its role, and the names that go with outputs or ratings."""
+    """A column with its examples, its role, and the names that go with outputs, ratings or scores."""
 
     number: int
     name: str
@@ -103,6 +114,7 @@ class ColumnLine:
     system: str = ""
     aspect: str = ""
     item: str = ""
+    evaluator: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +138,7 @@ class MappingForm:
 
     def list_roles(self) -> list[tuple[Any, list[tuple[str, Any]]]]:
         """(group, [(role, label)]) that a column can have in this layout."""
-        known = {*FIELDS[self.shape], "meta", *(("outputs", "ratings") if self.layout == "table" else ())}
+        known = {*FIELDS[self.shape], "meta", *(CELLS if self.layout == "table" else ())}
         groups, shown = [], set()
         for label, names in _GROUPS:
             roles = [(name, _LABELS[name]) for name in names if name in known and name not in shown]
@@ -163,7 +175,8 @@ class MappingForm:
                 continue
             member, one = cells.get(column, ("", Cells()))
             role = roles.get(column, member)
-            lines.append(ColumnLine(number, column, examples[column], role, one.system, one.aspect, one.item))
+            named = (one.system, one.aspect, one.item, one.evaluator)
+            lines.append(ColumnLine(number, column, examples[column], role, *named))
         return lines
 
     def list_fixed(self) -> list[tuple[str, Any, str]]:
@@ -210,9 +223,9 @@ class MappingForm:
 
 
 def expand(table: Table, document: Document) -> dict[str, list[tuple[str, Cells]]]:
-    """The columns that hold outputs and ratings, with what the patterns of the mapping say of each."""
+    """The columns that hold outputs, ratings and scores, with what the patterns of the mapping say of each."""
     plan = make_plan(table, make_draft({**document, "columns": document.get("columns", {})}))
-    single = {column for names in ("text", "value") for column in [document.get("columns", {}).get(names)]}
+    single = {column for names in ("text", "value", "score") for column in [document.get("columns", {}).get(names)]}
     return {
         member: [
             (column, one) for column, one in getattr(plan, member) if column not in single and column in table.columns
@@ -272,7 +285,7 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
             meta.append(column)
         elif role:
             named.setdefault(role, []).append(column)
-    document = {name: value for name, value in base.items() if name not in ("columns", "outputs", "ratings")}
+    document = {name: value for name, value in base.items() if name not in ("columns", *CELLS)}
     shape = layout if layout in ("pairs", "preference") else _name_shape(base, cells)
     known = FIELDS[shape]
     document["shape"] = shape
@@ -302,7 +315,7 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
 def _name_shape(base: Document, cells: Values[str, list[Document]]) -> str:
     if base.get("shape") == "lines":
         return "lines"
-    return "wide" if cells["outputs"] or cells["ratings"] else "long"
+    return "wide" if any(cells.values()) else "long"
 
 
 def list_names(names: Any) -> list[str]:
@@ -310,20 +323,23 @@ def list_names(names: Any) -> list[str]:
 
 
 def _write_cell(column: str, cells: Cells) -> Document:
-    return {"column": column, **{name: text for name in PLACES if (text := getattr(cells, name))}}
+    return {"column": column, **{name: text for name in _STATED if (text := getattr(cells, name))}}
 
 
 def _read_cell(
     sent: QueryDict, number: int, column: str, role: str, stated: set[str], before: dict[str, Cells]
 ) -> Document:
-    """Outputs or ratings in a column. Without other names, the column's name is that of the system; for ratings it is
-    that of the aspect, unless all rows have the same one. The form does not show a rater; it stays."""
-    names = ("system",) if role == "outputs" else ("system", "aspect", "item")
+    """Outputs, ratings or scores in a column. Without other names, the column's name is that of the system; for ratings
+    it is that of the aspect, and for scores that of the metric, unless all rows have the same one."""
+    names = _NAMED[role]
     parts = {name: text for name in names if (text := sent.get(f"{name}-{number}", "").strip())}
+    if role == "scores" and "evaluator" not in {*parts, *stated}:
+        parts["evaluator"] = column
     if not parts:
         parts = {"aspect" if role == "ratings" and "aspect" not in stated else "system": column}
-    rater = before[column].rater if column in before else ""
-    return {"column": column, **parts, **({"rater": rater} if rater else {})}
+    kept = _write_cell(column, before[column]) if column in before else {}
+    shown = (*_NAMED["ratings"], *_NAMED["scores"])
+    return {"column": column, **parts, **{name: text for name, text in kept.items() if name not in shown}}
 
 
 def _keep_pattern(

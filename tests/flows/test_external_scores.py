@@ -18,6 +18,7 @@ from scoring.selectors.exports import list_exported_queries
 from scoring.services.combining import CombineOptions, start_combination
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.scores import apply_evaluator
+from tests.annotation.mapping.test_scores import make_metrics_folder
 from tests.flows.test_leaderboards import write_folder as write_data
 
 pytestmark = pytest.mark.django_db
@@ -165,3 +166,27 @@ def test_uploaded_scores_on_pages(built_in, cast, client, tmp_path):
     assert send(replace="on").state == "done"
     deleted = client.get(f"/projects/{project.slug}/evaluators/ter/scores/delete/").content.decode()
     assert "upload the scores again" in deleted
+
+
+def test_folder_of_mt_metrics_eval_and_a_wide_table(tmp_path, db):
+    folder = make_metrics_folder(tmp_path)
+    out = io.StringIO()
+    call_command("load", str(folder), "--propose", "--map", str(tmp_path / "map.json"), stdout=out, stderr=out)
+    load(folder, "wmt", "--map", str(tmp_path / "map.json"))
+    project = Project.objects.get(slug="wmt")
+    sets = {row.evaluator.slug: row for row in ScoreSet.objects.filter(project=project)}
+    assert {slug: row.n_scores for slug, row in sets.items()} == {"bleu-refa": 0, "comet-src": 3}
+    assert [row["value"] for row in sets["bleu-refa"].systems] == [31.5, 12]
+    assert sets["bleu-refa"].references == "original"
+    board = get_leaderboard(project=project, query=SystemsQuery(by="bleu-refa")).table
+    assert [(row["system"], row["value"]) for row in board["rows"]] == [("gpt", 31.5), ("llama", 12)]
+    # A wide table with another metric for the same items.
+    (tmp_path / "wide.csv").write_text("id,gpt_chrf,llama_chrf\n1,50,20\n2,60,10\n")
+    mapping = {"shape": "wide", "columns": {"item": "id"}, "scores": [{"pattern": "{system}_{evaluator}"}]}
+    (tmp_path / "wide.json").write_text(json.dumps(mapping))
+    load(tmp_path / "wide.csv", "wmt", "--map", str(tmp_path / "wide.json"))
+    found = ScoreSet.objects.get(project=project, evaluator__slug="chrf-external")
+    assert [row["mean"] for row in found.summary] == [55, 15]
+    (tmp_path / "wide.csv").write_text("id,gpt_chrf,llama_chrf\n1,50,many\n9,60,10\n")
+    with pytest.raises(SystemExit):
+        load(tmp_path / "wide.csv", "wmt", "--map", str(tmp_path / "wide.json"))
