@@ -95,8 +95,12 @@ ITEM_CHOICES = (
 )
 EXAMPLES, EXAMPLE_LENGTH = 3, 80
 CELLS = ("outputs", "ratings", "scores")
-#: Names that a column with outputs, ratings or scores can have in the form.
-_NAMED = {"outputs": ("system",), "ratings": ("system", "aspect", "item"), "scores": ("system", "evaluator")}
+#: Names of a column with outputs, ratings or scores, and their fields in the form.
+_NAMED = {
+    "outputs": {"system": "system"},
+    "ratings": {"system": "system", "aspect": "aspect", "item": "item"},
+    "scores": {"system": "system", "evaluator": "aspect"},
+}
 #: What a mapping states of such a column; what the form does not show stays.
 _STATED = (*PLACES, "reference_set", "higher_is_better", "level")
 #: So many columns have a line; Django reads at most a thousand fields of a form.
@@ -105,7 +109,8 @@ MOST_COLUMNS = 200
 
 @dataclass(frozen=True)
 class ColumnLine:
-    """A column with its examples, its role, and the names that go with outputs, ratings or scores."""
+    """A column with its examples, its role, and the names that go with outputs, ratings or scores. `aspect`: for scores
+    the metric, because a form has at most a thousand fields."""
 
     number: int
     name: str
@@ -114,7 +119,6 @@ class ColumnLine:
     system: str = ""
     aspect: str = ""
     item: str = ""
-    evaluator: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,8 +179,8 @@ class MappingForm:
                 continue
             member, one = cells.get(column, ("", Cells()))
             role = roles.get(column, member)
-            named = (one.system, one.aspect, one.item, one.evaluator)
-            lines.append(ColumnLine(number, column, examples[column], role, *named))
+            aspect = one.evaluator if role == "scores" else one.aspect
+            lines.append(ColumnLine(number, column, examples[column], role, one.system, aspect, one.item))
         return lines
 
     def list_fixed(self) -> list[tuple[str, Any, str]]:
@@ -331,8 +335,8 @@ def _read_cell(
 ) -> Document:
     """Outputs, ratings or scores in a column. Without other names, the column's name is that of the system; for ratings
     it is that of the aspect, and for scores that of the metric, unless all rows have the same one."""
-    names = _NAMED[role]
-    parts = {name: text for name in names if (text := sent.get(f"{name}-{number}", "").strip())}
+    fields = _NAMED[role].items()
+    parts = {name: text for name, field in fields if (text := sent.get(f"{field}-{number}", "").strip())}
     if role == "scores" and "evaluator" not in {*parts, *stated}:
         parts["evaluator"] = column
     if not parts:

@@ -273,3 +273,24 @@ def test_the_page_needs_few_queries(researcher, cast, django_assert_max_num_quer
     address, _text = open_columns(researcher, Upload.objects.get())
     with django_assert_max_num_queries(15):
         researcher.get(address)
+
+
+def test_column_of_a_metric(researcher, cast):
+    content = "id,question,gpt output,gpt comet,ter\na,What is it?,It is good.,0.5,30\n"
+    send(researcher, "wide.csv", content.encode())
+    upload = Upload.objects.get()
+    scores = [{"column": "ter", "system": "gpt", "evaluator": "TER", "reference_set": "original",
+               "higher_is_better": "false"}]  # fmt: skip
+    mapping = {"shape": "wide", "columns": {"item": "id", "context": "question"}, "scores": scores,
+               "outputs": [{"column": "gpt output", "system": "gpt"}]}  # fmt: skip
+    address, _text = open_columns(researcher, upload)
+    researcher.post(address, {"act": "json", "json": json.dumps(mapping)})
+    form = read_form(open_columns(researcher, upload)[1])
+    assert (form["role-4"], form["system-4"], form["aspect-4"]) == ("scores", "gpt", "TER")
+    sent = {**form, "role-3": "scores", "system-3": "gpt", "aspect-3": "comet", "act": "show"}
+    researcher.post(address, sent)
+    upload.refresh_from_db()
+    more = {"column": "gpt comet", "system": "gpt", "evaluator": "comet"}
+    kept = sorted(upload.options["mapping"]["scores"], key=lambda one: one["column"])
+    # What the form does not show stays.
+    assert kept == [more, scores[0]]
