@@ -123,6 +123,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     and fixtures."""
     from scoring.ml.training.checks import describe_unknown_words
     from scoring.ml.training.record import hash_contents, list_grouped_items
+    from scoring.ml.training.sets import add_originals
     from scoring.ml.training.warm import add_earlier
 
     implementation: type[TrainedEvaluator] = job.entry.load_implementation()
@@ -137,7 +138,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     seen = list_grouped_items(artefact.record, job.train, job.dev)
     contents = hash_contents(artefact.record, job.train, job.dev)
     record = replace(artefact.record, items=seen, contents=contents, notes=(*artefact.record.notes, *notes))
-    record = add_earlier(job, record)
+    record = add_earlier(job, add_originals(record, job.train, job.dev))
     artefact = replace(artefact, record=record)
     evaluator = implementation(job.entry, artefact)
     if job.dev is not None and job.entry.level == "segment":
