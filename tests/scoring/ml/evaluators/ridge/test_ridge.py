@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scoring.live import answering
 from scoring.ml import InvalidOption, TrainingDataError, fit, load, plan
 from scoring.ml.evaluators.ridge.features import SIDES, Rows, build_features, count_features
 from scoring.ml.evaluators.ridge.solve import fit_comparisons, fit_ratings
@@ -94,6 +95,30 @@ def test_comparisons_are_at_the_minimum_of_their_loss() -> None:
     np.testing.assert_allclose(turned.weights, -found.weights, atol=1e-6)
 
 
+def test_errors_of_compared_groups_left_out_are_near_those_of_refits() -> None:
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(120, 12))
+    wins = (rng.random(120) < 1 / (1 + np.exp(-rows @ rng.normal(size=12) / 2))).astype(float)
+    groups = [f"g{number // 3}" for number in range(120)]
+    grid = (0.01, 0.1, 1.0, 10.0)
+    found = fit_comparisons(rows, wins, groups, grid)
+    unit = float((rows**2).sum(axis=1).mean())
+    for penalty in grid:
+        losses: list[float] = []
+        for name in dict.fromkeys(groups):
+            own = np.array([group == name for group in groups])
+            # The share of the mean square is that of the whole.
+            part = penalty * unit / float((rows[~own] ** 2).sum(axis=1).mean())
+            odds = rows[own] @ fit_comparisons(rows[~own], wins[~own], np.array(groups)[~own].tolist(), [part]).weights
+            losses.extend(np.logaddexp(0.0, odds) - wins[own] * odds)
+        assert found.errors[penalty] == pytest.approx(np.mean(losses), abs=0.02)
+        # The loss of what it was fitted to is further away.
+        fitted = rows @ fit_comparisons(rows, wins, groups, [penalty]).weights
+        own_loss = float((np.logaddexp(0.0, fitted) - wins * fitted).mean())
+        assert abs(found.errors[penalty] - np.mean(losses)) < abs(own_loss - np.mean(losses)) / 3
+    assert found.penalty == min(found.errors, key=lambda penalty: found.errors[penalty])
+
+
 def test_features_by_hand() -> None:
     records = [Record("y", references=("far", "near"), context=("c",)), Record("y z")]
     rows = Rows(records)
@@ -134,6 +159,19 @@ def test_every_judged_aspect_is_learned_from_what_it_has(trained: Any, judged: D
     np.testing.assert_allclose(one.score(records), values[:, 1], atol=1e-5)
     with pytest.raises(InvalidOption, match="length, overall"):
         trained.score(records, aspect="taste")
+
+
+def test_live_scores_are_those_of_the_library(trained: Any, tmp_path: Path, settings: Any, monkeypatch: Any) -> None:
+    settings.ARTEFACTS_DIR = tmp_path
+    monkeypatch.setattr(answering, "_models", [answering.WarmModels(1)])
+    trained.save_pretrained(tmp_path / "1" / "ridge")
+    pairs = [{"text": "cat sat", "references": ["cat sat"], "context": ["you like tea"]}, {"text": "tea"}]
+    source = {"folder": "1/ridge", "slug": "ridge"}
+    request = {"kind": "score", "source": source, "options": {"aspect": "overall"}, "pairs": pairs}
+    found = answering.execute(request, lambda: None)
+    records = [Record("cat sat", references=("cat sat",), context=("you like tea",)), Record("tea")]
+    np.testing.assert_allclose(found["scores"], trained.score(records, aspect="overall"), atol=1e-5)
+    assert found["signature"] == load(tmp_path / "1" / "ridge", aspect="overall").signature
 
 
 def test_missing_texts_count_as_average(trained: Any) -> None:
