@@ -25,6 +25,7 @@ from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
 from scoring.ml.metrics import build, list_metrics
 from scoring.ml.plugins import Plugin, load_plugins
+from scoring.ml.shipped import SHIPPED, find_shipped
 
 #: Evaluators that learn, in the order of the catalogue.
 LEARNED: tuple[Entry, ...] = tuple(
@@ -96,7 +97,8 @@ def resolve_alias(name: str) -> tuple[str, dict[str, Any]]:
 
 def load(name_or_folder: str | Path, *, verify: bool = True, revision: str | None = None, **options: Any) -> Evaluator:
     """Return an evaluator by its catalogue name or an alias (`bleu`, `chrF++`, `BERTScore`) with `options`, from a
-    folder written by `save_pretrained`, or from the Hugging Face hub under "organisation/model" (`name_or_folder`).
+    folder written by `save_pretrained`, from the Hugging Face hub under "organisation/model" (`name_or_folder`), or one
+    that comes trained with the package: `load("maude-base")`.
 
     From the hub only files of an evaluator of limited size are fetched, once, and none of them is run; `revision` is a
     branch, tag or commit.
@@ -117,6 +119,9 @@ def load(name_or_folder: str | Path, *, verify: bool = True, revision: str | Non
         from scoring.ml.hub import fetch
 
         folder = fetch(name, revision=revision)
+    if name in SHIPPED and not (folder / ARTIFACT).is_file():
+        folder = find_shipped(name)
+        name = str(folder)
     artifact = folder / ARTIFACT
     if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
         known, implied = resolve_alias(name)

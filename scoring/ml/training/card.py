@@ -56,6 +56,8 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
     if record.metrics:
         lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
     lines += _agreement(artefact)
+    if record.elsewhere:
+        lines += _elsewhere(record.elsewhere)
     lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(entry, artefact)), ""]
     return "\n".join(lines)
 
@@ -104,6 +106,22 @@ def _correlations(rows: Sequence[Row]) -> list[str]:
         number = f"{row['pearson']['n']} | {'-' if groups is None else groups}"
         cells = [_cell(row[kind]) for kind in COEFFICIENTS]
         lines.append(f"| {_named(row)} | {number} | {' | '.join(cells)} |")
+    return [*lines, ""]
+
+
+def _elsewhere(rows: Sequence[Row]) -> list[str]:
+    """Agreement on sets that played no part in the training."""
+    lines = [
+        f"**On data that played no part in its training.** All outputs of a set together (grouping: none); "
+        f"{INTERVALS}.",
+        "",
+        "| data | evaluator | aspect | n | groups | Pearson | Spearman |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        cells = [_cell(row[kind]) for kind in ("pearson", "spearman")]
+        number = f"{row['spearman']['n']} | {row['n_groups']}"
+        lines.append(f"| {escape_markdown(row['data'])} | {_named(row)} | {number} | {' | '.join(cells)} |")
     return [*lines, ""]
 
 

@@ -34,7 +34,8 @@ class TrainingRecord:
     or options), so that scores of training items can be marked. `items` are their items that shared a group with
     others, in case one is moved later; `contents` the content hashes of their items and dialogues (`hash_content`), by
     which other data are matched. `correlations` with ratings and `verdicts` on comparisons (`compare_with_people`) are
-    measured on the held-out part. `log` is the training curve."""
+    measured on the held-out part; `elsewhere` on sets that played no part in its training, each row with its `data`.
+    `log` is the training curve."""
 
     dataset: str
     data_hash: str
@@ -54,6 +55,7 @@ class TrainingRecord:
     verdicts: tuple[Row, ...] = ()
     #: The evaluator whose weights the training began with: name, hash of the weights, data and their hash.
     init: Mapping[str, str] | None = None
+    elsewhere: tuple[Row, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """All fields except those with a file of their own: log, groups, items and contents."""
