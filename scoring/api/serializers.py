@@ -84,12 +84,20 @@ class CatalogueEntrySerializer(serializers.Serializer):
     train_needs = serializers.ListField(child=serializers.CharField())
     train_options = OptionSerializer(many=True)
     profile_defaults = serializers.SerializerMethodField()
+    shipped = serializers.SerializerMethodField(
+        help_text=gettext_lazy("Names of evaluators of this method that come trained: apply them as they are.")
+    )
     citation = serializers.CharField()
     plugin = serializers.CharField(help_text=gettext_lazy("The package that brings it, with its version."))
 
     @extend_schema_field(serializers.DictField(child=serializers.DictField()))
     def get_profile_defaults(self, entry: Any) -> dict[str, Any]:
         return {name: entry.train_defaults(name) for name in entry.profiles} if entry.learns else {}
+
+    def get_shipped(self, entry: Any) -> list[str]:
+        from scoring.ml.shipped import list_shipped
+
+        return list_shipped(entry.name)
 
 
 class CatalogueSerializer(OnePageSerializer):

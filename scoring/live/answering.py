@@ -84,6 +84,7 @@ class WarmModels:
     def _warm(self, source: Mapping[str, str], options: Mapping[str, Any], loading: Callable[[], None]) -> Warm:
         from scoring.ml import ArtefactError, ScoringError, load
         from scoring.ml.registry import get_entry
+        from scoring.ml.shipped import SHIPPED
 
         folder = Path(settings.ARTEFACTS_DIR) / source["folder"] if "folder" in source else None
         stamp = _stamp(folder) if folder else 0
@@ -97,7 +98,7 @@ class WarmModels:
             raise self.failed[key][1]
         loading()
         try:
-            if folder is not None or "encoder" in get_entry(source["name"]).needs:
+            if folder is not None or source["name"] in SHIPPED or "encoder" in get_entry(source["name"]).needs:
                 load_libraries()  # the start-up thread may still be loading them
             if folder is not None and not stamp:
                 text = _("Its folder is missing. Restore it from a backup, or train it again.")

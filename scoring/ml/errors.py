@@ -77,11 +77,12 @@ class EncoderError(ScoringError):
 class NotTrained(ScoringError):
     """A learned evaluator that was requested by its name alone."""
 
-    def __init__(self, evaluator: str) -> None:
+    def __init__(self, evaluator: str, shipped: Sequence[str] = ()) -> None:
         self.evaluator = evaluator
+        hint = f" Trained already: load({shipped[0]!r})." if shipped else ""
         super().__init__(
             f"{evaluator} has to be trained first: fit({evaluator!r}, dataset) gives one, and load() takes the "
-            "folder that its save_pretrained wrote."
+            f"folder that its save_pretrained wrote.{hint}"
         )
 
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 from evalapp.hub_access import is_hub_name
 from scoring.ml.base import ARTIFACT, Evaluator
 from scoring.ml.catalogue import Entry
-from scoring.ml.errors import ArtefactError, ScoringError, UnknownEvaluator
+from scoring.ml.errors import ArtefactError, NotTrained, ScoringError, UnknownEvaluator
 from scoring.ml.evaluators.adem import entry as adem
 from scoring.ml.evaluators.adversarial import entry as adversarial
 from scoring.ml.evaluators.comparative import entry as comparative
@@ -25,7 +25,7 @@ from scoring.ml.evaluators.shared_bert import entry as shared_bert
 from scoring.ml.evaluators.unreferenced import entry as unreferenced
 from scoring.ml.metrics import build, list_metrics
 from scoring.ml.plugins import Plugin, load_plugins
-from scoring.ml.shipped import SHIPPED, find_shipped
+from scoring.ml.shipped import SHIPPED, find_shipped, list_shipped
 
 #: Evaluators that learn, in the order of the catalogue.
 LEARNED: tuple[Entry, ...] = tuple(
@@ -75,7 +75,7 @@ def get_entry(name: str) -> Entry:
     """
     entries = {entry.name: entry for entry in catalogue()}
     if name not in entries:
-        near = difflib.get_close_matches(name.lower(), [*entries, *ALIASES], n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), [*entries, *ALIASES, *SHIPPED], n=3, cutoff=0.5)
         raise UnknownEvaluator(
             name, tuple(dict.fromkeys(ALIASES[each][0] if each in ALIASES else each for each in near))
         )
@@ -125,7 +125,10 @@ def load(name_or_folder: str | Path, *, verify: bool = True, revision: str | Non
     artifact = folder / ARTIFACT
     if any(entry.name == name for entry in catalogue()) or not artifact.is_file():
         known, implied = resolve_alias(name)
-        return build(get_entry(known), {**implied, **options})
+        try:
+            return build(get_entry(known), {**implied, **options})
+        except NotTrained as error:
+            raise NotTrained(known, list_shipped(known)) from error
     content = _read_artifact(artifact)
     try:
         entry = get_entry(str(content["evaluator"]))

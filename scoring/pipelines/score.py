@@ -7,11 +7,14 @@ stopped, and a second run with the same signature scores only new and changed ou
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
+from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -23,15 +26,16 @@ from evalapp.common.runner import RunContext
 
 from ..models import UNKNOWN, Evaluator, Score, ScoreSet
 from ..selectors import inputs
-from ..selectors.catalogue import get_entry, parse_options
+from ..selectors.catalogue import get_entry, list_shipped, parse_options
 from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
-from ..selectors.training import artefact_folder, refuse_away
+from ..selectors.training import artefact_folder, get_run_folder, refuse_away
 from ..services.columns import cache_columns
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores, take_score_sets
 from ..services.training import mark_damaged, mark_ready
+from .publishing import publish
 from .shared import is_seen, refuse_scoring_errors
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from evalapp.stats.core.estimate import Estimate
     from scoring.ml import Evaluator as Scorer
     from scoring.ml import Record
+    from scoring.ml.trained import TrainedEvaluator
 
 log = logging.getLogger(__name__)
 
@@ -60,10 +65,10 @@ class Target:
 
 def run(context: RunContext, *, evaluator: str, options: dict[str, Any], references: str) -> dict[str, Any]:
     """The job `score`; its result has the numbers of scored and unchanged outputs."""
-    trained = Evaluator.objects.filter(project=context.project, slug=evaluator, kind=Evaluator.Kind.TRAINED).first()
     against = inputs.get_reference_set(context.project, references) if references else None
     context.progress(0, None, "outputs", "loading")
     with refuse_scoring_errors():
+        trained = _find_trained(context, evaluator)
         measure, targets = _open(context, evaluator, options, references, trained)
         scoring = Scoring(context, measure, targets, against)
         scoring.score_outputs()
@@ -95,6 +100,25 @@ def run(context: RunContext, *, evaluator: str, options: dict[str, Any], referen
         **({"aspects": [target.aspect for target in targets]} if targets[0].aspect else {}),
         "url": make_score_address(score_set),
     }
+
+
+def _find_trained(context: RunContext, name: str) -> Evaluator | None:
+    """Return the trained evaluator of this name, if there is one; a shipped one is added to the project."""
+    from scoring.ml import load
+
+    rows = Evaluator.objects.filter(project=context.project, slug=name, kind=Evaluator.Kind.TRAINED)
+    trained = rows.first()
+    if trained is not None or name not in list_shipped():
+        return trained
+    try:
+        return publish(context.run, name, cast("TrainedEvaluator", load(name)))
+    except Conflict:
+        # Another run may have added it in the meantime.
+        shutil.rmtree(Path(settings.ARTEFACTS_DIR) / get_run_folder(context.run), ignore_errors=True)
+        trained = rows.first()
+        if trained is None:
+            raise
+        return trained
 
 
 def _open(

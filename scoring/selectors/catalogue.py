@@ -13,6 +13,7 @@ from evalapp.common.errors import BadInput, Fault, NotThere
 
 if TYPE_CHECKING:
     from scoring.ml import Entry, InvalidOption, Option
+    from scoring.ml.shipped import Shipped
 
 NEEDS = {
     "references": "references",
@@ -27,10 +28,23 @@ def entries() -> tuple[Entry, ...]:
     return catalogue()
 
 
+def list_shipped() -> Mapping[str, Shipped]:
+    """Return the evaluators that come trained with the package, by name."""
+    from scoring.ml.shipped import SHIPPED
+
+    return SHIPPED
+
+
+def get_method(name: str) -> Entry:
+    """Return the catalogue entry of a name of the catalogue or of a shipped evaluator."""
+    shipped = list_shipped().get(name)
+    return get_entry(shipped.method if shipped else name)
+
+
 def get_entry(name: str) -> Entry:
     known = {entry.name: entry for entry in entries()}
     if name not in known:
-        near = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), [*known, *list_shipped()], n=3, cutoff=0.5)
         text = _("There is no evaluator “%(name)s”. `evalapp evaluators` lists all.") % {"name": name}
         if near:
             text = f"{text} {_('Did you mean %(names)s?') % {'names': ', '.join(near)}}"

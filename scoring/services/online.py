@@ -11,7 +11,7 @@ from evalapp.common.errors import BadInput, NotAllowed, NotThere
 
 from ..live.asking import ask_live
 from ..models import Evaluator
-from ..selectors.catalogue import check_models, entries, parse_options
+from ..selectors.catalogue import check_models, entries, get_method, list_shipped, parse_options
 from ..selectors.training import find_scorable
 
 
@@ -46,6 +46,8 @@ def _find_source(
     if name in known:
         text = _("%(name)s is a method that must be trained: use the name of a trained evaluator.")
         raise BadInput(text % {"name": name})
+    if name in list_shipped():
+        return {"name": name}, parse_options(get_method(name), options)
     row = find_scorable(user=user, slug=name, project=project)
     if row.name not in known:
         raise NotThere(_("This installation no longer has %(name)s.") % {"name": row.name})

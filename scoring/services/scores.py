@@ -27,7 +27,7 @@ from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
-from ..selectors.catalogue import check_models, get_entry, parse_options
+from ..selectors.catalogue import check_models, get_entry, get_method, list_shipped, parse_options
 from ..selectors.external import refuse_scoring
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
@@ -165,14 +165,15 @@ def check_scoring(
     if not grounds.n_outputs:
         text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `evalapp load`, then score.")
         raise BadInput(text % {"project": project.slug})
-    slug = trained.slug if trained else make_slug(entry.name, parsed, get_default_options(entry, project))
+    is_named = trained is not None or evaluator in list_shipped()
+    slug = evaluator if is_named else make_slug(entry.name, parsed, get_default_options(entry, project))
     if not trained:
         _check_slug(grounds.find(slug), entry.name)
     return ScoringRequest(
         entry=entry,
         trained=trained,
         params={
-            "evaluator": evaluator if trained else entry.name,
+            "evaluator": evaluator if is_named else entry.name,
             "options": parsed,
             "references": references if against else "",
         },
@@ -208,7 +209,9 @@ def _check_slug(row: Evaluator | None, name: str) -> None:
 
 
 def _applicable(project: Project, name: str) -> Entry:
-    """Return the catalogue entry; a trainable method cannot be applied before it is trained."""
+    """Return the catalogue entry; a trainable method cannot be applied before it is trained, unless it is shipped."""
+    if name in list_shipped():
+        return get_method(name)
     try:
         entry = get_entry(name)
     except NotThere as error:
@@ -219,8 +222,9 @@ def _applicable(project: Project, name: str) -> Entry:
     if entry.learns:
         slugs = list(list_trained(project).filter(name=name).values_list("slug", flat=True)[:20])
         text = _("%(name)s must be trained first.") % {"name": name} + " "
+        slugs += [one.name for one in list_shipped().values() if one.method == name and one.name not in slugs]
         if slugs:
-            text += _("Trained in this project: %(names)s.") % {"names": ", ".join(slugs)}
+            text += _("Trained ones: %(names)s.") % {"names": ", ".join(slugs)}
         else:
             text += _("Train it: %(command)s") % {"command": f"evalapp train {name} --project {project.slug}"}
         raise BadInput.for_field("evaluator", text)

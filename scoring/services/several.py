@@ -13,7 +13,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
 
-from ..selectors.catalogue import entries
+from ..selectors.catalogue import entries, list_shipped
 from ..selectors.score_sets import SetState, list_states
 from .scores import Grounds, apply_evaluator, check_scoring
 
@@ -87,7 +87,7 @@ class _Planner:
         if len(names) > MOST_EVALUATORS:
             text = _("At most %(most)s evaluators at once.") % {"most": MOST_EVALUATORS}
             raise BadInput.for_field("evaluators", text)
-        known = {entry.name for entry in entries()} | set(self.grounds.rows)
+        known = {entry.name for entry in entries()} | set(self.grounds.rows) | set(list_shipped())
         if unknown := [name for name in names if name not in known]:
             text = _("There is no evaluator of this name: %(names)s.") % {"names": ", ".join(unknown)}
             raise BadInput.for_field("evaluators", text)

@@ -26,7 +26,7 @@ from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, ScoreSet
 from ..selectors import training as trainings
-from ..selectors.catalogue import check_models, entries, get_entry, make_refusal
+from ..selectors.catalogue import check_models, entries, get_entry, list_shipped, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
 from ..selectors.runs import list_active_runs
 
@@ -282,7 +282,7 @@ def check_name(project: Project, name: str, under_way: Mapping[str, Run] | None 
     if not SLUG.fullmatch(name):
         text = _("Use lower-case letters, digits and hyphens, at most 80 characters.")
         raise BadInput.for_field("name", text)
-    used = {entry.name for entry in entries()} | RESERVED
+    used = {entry.name for entry in entries()} | RESERVED | set(list_shipped())
     if under_way and name in under_way:
         text = _("Run %(run)s is creating an evaluator named “%(name)s”: choose another name, or cancel that run.")
         text %= {"run": under_way[name].pk, "name": name}

@@ -34,7 +34,7 @@ from scoring.plots.curves import draw, draw_folds
 from scoring.plots.drawing import Picture
 
 from ..models import Evaluator, Score, ScoreSet
-from ..selectors.catalogue import entries, get_entry
+from ..selectors.catalogue import entries, get_entry, get_method, list_shipped
 from ..selectors.exports import SCORES_IN_ORDER
 from ..selectors.external import list_origins, refuse_scoring
 from ..selectors.inputs import count_outputs
@@ -86,6 +86,7 @@ def evaluator_list(request: HttpRequest, project: Project) -> HttpResponse:
     for state in states:
         applied.setdefault(state.score_set.evaluator.name, []).append(state)
     facts = find_training_data(project)
+    trained = list(list_trained(project))
     parts: dict[str, list[dict[str, Any]]] = {name: [] for name, _title, _about in PARTS}
     for entry in entries():
         row = {"entry": entry, "states": applied.get(entry.name, []), "missing": missing_for(entry, facts)}
@@ -97,7 +98,8 @@ def evaluator_list(request: HttpRequest, project: Project) -> HttpResponse:
         "project": project,
         "parts": [(name, _(title), _(about), parts[name]) for name, title, about in PARTS],
         "states": states,
-        "trained": list(list_trained(project)),
+        "trained": trained,
+        "shipped": [one for one in list_shipped().values() if one.name not in {row.slug for row in trained}],
         "under_way": list(list_active_runs(project, "train")),
         "n_outputs": n_outputs,
         "may_write": can(user=request.user, project=project, need="write"),
@@ -157,8 +159,8 @@ def apply(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     if row is not None:
         refuse_scoring(row)
     trained = list_trained(project).filter(slug=name).first()
-    entry = get_entry(trained.name if trained else name)
-    if entry.learns and trained is None:
+    entry = get_entry(trained.name) if trained else get_method(name)
+    if entry.learns and trained is None and name not in list_shipped():
         return redirect("scoring:train", project.slug, name)
     form = ApplyForm(request.POST or None, project=project, entry=entry)
     # A form without fields, of an evaluator without options, counts as valid.

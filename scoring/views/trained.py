@@ -29,7 +29,7 @@ from scoring.plots.curves import draw_folds
 
 from ..downloads import send_file, send_tar
 from ..models import Evaluator, ScoreSet
-from ..selectors.catalogue import get_entry
+from ..selectors.catalogue import get_entry, list_shipped
 from ..selectors.games import KIND as GAMES
 from ..selectors.reference_sets import sets_chosen_by
 from ..selectors.runs import find_numbered_run
@@ -91,6 +91,7 @@ def _train_page(
         "examples": list((plan or {}).get("examples", {}).items()),
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
         "missing": missing_for(entry, find_training_data(project)),
+        "shipped": [one for one in list_shipped().values() if one.method == entry.name],
     }
     refused = bool(form.errors) and request.method == "POST"
     return page(request, "scoring/evaluators/train.html", context, fragment="check", status=422 if refused else 200)

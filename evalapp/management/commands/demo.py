@@ -29,7 +29,7 @@ SLUG = "demo"
 PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
 #: Evaluators that take seconds, for the first leaderboards.
 QUICK = ("length", "overlap", "random", "token-f1", "bleu-star", "chrf", "rouge-l")
-EVALUATORS = (*QUICK, "bertscore")
+EVALUATORS = (*QUICK, "bertscore", "maude-base")
 #: Commands and options of the tables that pages show first, computed in advance.
 TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("systems", {}), ("meta", {}), ("agreement", {}), ("agreement", {"aspect": "naturalness"}),

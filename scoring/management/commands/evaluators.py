@@ -38,6 +38,8 @@ class Command(commands.Command):
             if entry["learns"]:
                 learns = ", ".join(entry["train_needs"]) or "texts"
                 self.stdout.write(f"{'':<20}   learns from {learns}; profiles: {', '.join(entry['profiles'])}")
+                if entry["shipped"]:
+                    self.stdout.write(f"{'':<20}   comes trained: {', '.join(entry['shipped'])}")
                 self._list_options("train", entry["train_options"])
             self._list_options("score" if entry["learns"] else "", entry["options"])
 

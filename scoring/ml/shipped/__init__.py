@@ -43,6 +43,15 @@ SHIPPED: Mapping[str, Shipped] = {
 }
 
 
+def list_shipped(method: str) -> list[str]:
+    """Return the names of the shipped evaluators of a `method`.
+
+    >>> list_shipped("maude")
+    ['maude-base']
+    """
+    return [one.name for one in SHIPPED.values() if one.method == method]
+
+
 def find_shipped(name: str) -> Path:
     """Return the folder of the shipped evaluator `name`. Raises `ArtefactError` if its weights are other ones."""
     one = SHIPPED[name]
