@@ -16,7 +16,7 @@ from scoring.ml.errors import ArtefactError
 @dataclass(frozen=True)
 class Shipped:
     """A trained evaluator of the package: its name, the method, the sha256 of its weights (`artefact.weights_hash`)
-    and a line on what it learned from."""
+    and a line on its training texts."""
 
     name: str
     method: str

@@ -9,7 +9,7 @@ replaced by the finished folder; the printed hash of its weights belongs in `SHI
 sets in `measure.RATED`, the card says how the evaluator agrees with people on them; they choose nothing.
 
 The same data, seed and library versions give the same weights on the same kind of machine. On one core it takes about
-30 minutes, of which encoding takes 20.
+30 minutes, 20 for encoding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SOURCE = (
     "scoring/ml/shipped/LICENCE.self-dialogue-corpus. Each dialogue was written by one person in both roles, on films, "
     "music or sport."
 )
-#: Dialogues that are drawn, a tenth of them to choose the weights: what one core encodes in half an hour.
+#: Dialogues that are drawn, and the share that chooses the weights: one core encodes as many in 20 minutes.
 DIALOGUES, DEV_SHARE = 7000, 0.1
 OPTIONS: Mapping[str, Any] = {"train_device": "cpu"}
 #: The file's scores are checked on these texts, which are nobody's data.
@@ -50,7 +50,7 @@ FIXTURES = (
     Record("tent warm a would bag bring and sleeping", context=("What do you take along to the mountains?",)),
     Record("Yes, twice, and I cried both times.", context=("Have you seen the film about the lost dog?",)),
     Record("I don't know.", context=("Have you seen the film about the lost dog?",)),
-    Record("The keeper was the best of them.", context=("Did you watch the match?", "I did, it was so close!")),
+    Record("The keeper was the best player.", context=("Did you watch the match?", "I did, it was so close!")),
     Record("A pinch of salt is enough.", context=("Did you watch the match?", "I did, it was so close!")),
     Record("the the the the the", context=("Did you watch the match?", "I did, it was so close!")),
     Record("Their second album is my favourite.", context=("Who do you listen to?", "Old jazz bands.", "Which?")),

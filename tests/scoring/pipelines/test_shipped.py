@@ -105,7 +105,8 @@ def test_scores_of_that_name_from_elsewhere_are_not_replaced(project):
 
 
 def test_online_scores_need_no_project(project, cast, monkeypatch):
-    monkeypatch.setattr(answering, "_models", [answering.WarmModels(1)])
+    models = answering.WarmModels(1)
+    monkeypatch.setattr(answering, "warm_models", lambda: models)
     monkeypatch.setattr(online, "ask_live", lambda request, asker: answering.execute(request, lambda: None))
     pairs = [{"text": "cat sat", "context": ["you like tea"]}, {"text": "cat sat"}]
     found = online.ask_evaluator(user=cast.researcher, evaluator=NAME, request={"kind": "score", "pairs": pairs})

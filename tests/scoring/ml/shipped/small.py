@@ -22,7 +22,7 @@ def list_turns() -> list[list[str]]:
 
 
 def build_small(folder: Path, out: Path, *, work: str = "work", seed: int = 13, **more: Any) -> TrainedEvaluator:
-    """Write dialogues and an encoder to `folder` once, and build an evaluator from 30 of them in `out`."""
+    """Write dialogues and an encoder to `folder` once, and build an evaluator from 30 dialogues in `out`."""
     data, encoder = folder / "corpus", folder / "encoder"
     if not data.is_dir():
         data.mkdir(parents=True)

@@ -112,7 +112,7 @@ def test_errors_of_compared_groups_left_out_are_near_those_of_refits() -> None:
             odds = rows[own] @ fit_comparisons(rows[~own], wins[~own], np.array(groups)[~own].tolist(), [part]).weights
             losses.extend(np.logaddexp(0.0, odds) - wins[own] * odds)
         assert found.errors[penalty] == pytest.approx(np.mean(losses), abs=0.02)
-        # The loss of what it was fitted to is further away.
+        # The loss on its own rows is further away.
         fitted = rows @ fit_comparisons(rows, wins, groups, [penalty]).weights
         own_loss = float((np.logaddexp(0.0, fitted) - wins * fitted).mean())
         assert abs(found.errors[penalty] - np.mean(losses)) < abs(own_loss - np.mean(losses)) / 3
@@ -163,7 +163,8 @@ def test_every_judged_aspect_is_learned_from_what_it_has(trained: Any, judged: D
 
 def test_live_scores_are_those_of_the_library(trained: Any, tmp_path: Path, settings: Any, monkeypatch: Any) -> None:
     settings.ARTEFACTS_DIR = tmp_path
-    monkeypatch.setattr(answering, "_models", [answering.WarmModels(1)])
+    models = answering.WarmModels(1)
+    monkeypatch.setattr(answering, "warm_models", lambda: models)
     trained.save_pretrained(tmp_path / "1" / "ridge")
     pairs = [{"text": "cat sat", "references": ["cat sat"], "context": ["you like tea"]}, {"text": "tea"}]
     source = {"folder": "1/ridge", "slug": "ridge"}
