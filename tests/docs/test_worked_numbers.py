@@ -20,6 +20,7 @@ EXPLAINED = (
     "explanation/evaluators/ream.md",
     "explanation/evaluators/ridge.md",
     "explanation/evaluators/shared-bert.md",
+    "explanation/evaluators/studies.md",
     "explanation/evaluators/trivial-baselines.md",
     "explanation/evaluators/unreferenced.md",
     "explanation/statistics/agreement.md",

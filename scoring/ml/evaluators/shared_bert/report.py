@@ -10,9 +10,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.replicates import estimate_mean, one_way_anova, paired_difference
 from evalapp.stats.correlation.coefficients import midranks
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -112,24 +112,7 @@ def compare_over_seeds(a: Sequence[float], b: Sequence[float]) -> SeedComparison
     2."""
     if len(a) != len(b) or len(a) < 2:
         raise ValueError(f"two models need the same seeds, at least 2: {len(a)} and {len(b)} given")
-    x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    gap = y - x
-    n = len(gap)
-    if np.allclose(gap, gap[0]):
-        p_paired = 1.0 if np.isclose(gap[0], 0) else 0.0
-    else:
-        p_paired = float(stats.ttest_rel(y, x).pvalue)
-    spread = float(gap.std(ddof=1) / n**0.5 * stats.t.ppf(0.975, n - 1))
-    mean = float(gap.mean())
-    f, p = _one_way(x, y)
-    return SeedComparison(
-        float(x.mean()), float(x.std(ddof=1)), float(y.mean()), float(y.std(ddof=1)), f, p, p_paired,
-        Estimate(mean, mean - spread, mean + spread, n),
-    )  # fmt: skip
-
-
-def _one_way(x: Floats, y: Floats) -> tuple[float, float]:
-    if x.std() == 0 and y.std() == 0:
-        return (0.0, 1.0) if x[0] == y[0] else (float("inf"), 0.0)
-    result = stats.f_oneway(x, y)
-    return float(result.statistic), float(result.pvalue)
+    difference, p_paired = paired_difference(a, b)
+    (mean_a, sd_a), (mean_b, sd_b) = estimate_mean(a), estimate_mean(b)
+    anova = one_way_anova([a, b])
+    return SeedComparison(mean_a.value, sd_a, mean_b.value, sd_b, anova.f, anova.p, p_paired, difference)

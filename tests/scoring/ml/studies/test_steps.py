@@ -1,0 +1,131 @@
+"""Steps: their order, the split, what is left out, and the figures of every measure with short trainings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.studies.kinds import get_kind, list_variants
+from scoring.ml.studies.measures import StudyData
+from scoring.ml.studies.steps import (
+    check_options,
+    compute_step,
+    digest_step,
+    find_unsuited,
+    list_steps,
+    plan_step,
+    split_data,
+)
+from tests.scoring.ml.studies.conftest import make_dataset, make_dialogues
+
+
+def compute_all(design, data, tmp_path, evaluators=()):
+    """The steps with their results."""
+    kept, _left_out = find_unsuited(list_variants(design.kind, evaluators), data, design)
+    steps = list_steps(kept, design)
+    return [(step, compute_step(step, data, design, tmp_path / str(n))) for n, step in enumerate(steps)]
+
+
+def test_split_is_by_whole_groups_and_dialogues_do_not_change_it():
+    plain = make_dataset()
+    parts = split_data(plain, 13, 0.3)
+    with_dialogues = split_data(replace(plain, dialogues=make_dialogues(50)), 13, 0.3)
+    assert [[item.id for item in part.items] for part in parts] == [
+        [item.id for item in part.items] for part in with_dialogues
+    ]
+    assert [len(part.items) for part in parts] == [18, 3, 9]
+    assert [len(part.dialogues) for part in with_dialogues] == [31, 4, 15]
+    groups = [{item.group for item in part.items} for part in parts]
+    assert not (groups[0] & groups[1] | groups[0] & groups[2] | groups[1] & groups[2])
+    with pytest.raises(TrainingDataError, match="cannot be parted"):
+        split_data(make_dataset(2), 13, 0.3)
+
+
+def test_variants_that_differ_only_in_scoring_share_a_training(make_design):
+    variants = list_variants(get_kind("ablation"), ["perception"])
+    steps = list_steps(variants, make_design("ablation", seeds=2))
+    assert [step.label for step in steps] == [
+        f"{name}, seed {seed}" for seed in (13, 14) for name in ("full model", "w/o data uncertainty", "w/o context")
+    ]
+    assert [variant.label for variant in steps[0].variants] == ["full model", "w/o model uncertainty"]
+
+
+def test_untrained_evaluators_come_first_and_once(make_design):
+    variants = list_variants(get_kind("side-by-side"), ["ridge", "length"])
+    steps = list_steps(variants, make_design("side-by-side", seeds=3))
+    assert [(step.evaluator, step.seed) for step in steps] == [("length", None)] + [("ridge", s) for s in (13, 14, 15)]
+
+
+def test_a_part_that_the_data_lack_is_left_out_with_the_reason(make_design, data):
+    design = make_design("ablation")
+    kept, left_out = find_unsuited(list_variants(design.kind, ["comparative"]), data, design)
+    assert "w/o weak supervision" in left_out
+    assert "full model" in [variant.label for variant in kept]
+    assert "w/o human annotation" in [variant.label for variant in kept]
+
+
+def test_options_are_checked(make_design):
+    variants = list_variants(get_kind("side-by-side"), ["ridge", "shared-bert"])
+    check_options(variants, make_design("side-by-side"))
+    with pytest.raises(InvalidOption, match="does not exist in any evaluator"):
+        check_options(variants, make_design("side-by-side", options={"pace": 3}))
+    with pytest.raises(InvalidOption, match="epochs"):
+        check_options(variants, make_design("side-by-side", options={"epochs": "many"}))
+
+
+def test_digest_changes_with_everything_that_changes_the_result(make_design, data):
+    design = make_design("seeds", seeds=2)
+    first, second = list_steps(list_variants(design.kind), design)
+    digests = [
+        digest_step(first, data, design),
+        digest_step(second, data, design),
+        digest_step(first, data, replace(design, options={**design.options, "epochs": 2})),
+        digest_step(first, StudyData(data.train, data.dev, data.test, ()), design),
+        digest_step(first, StudyData(data.dev, data.train, data.test, data.aspects), design),
+    ]
+    assert len(set(digests)) == len(digests)
+    # A training that another kind shares is the same step.
+    assert digest_step(first, data, replace(design, kind=get_kind("side-by-side"), seeds=5)) == digests[0]
+
+
+def test_plan_has_a_range_with_the_time_to_score_the_test_part(make_design, data):
+    design = make_design("seeds")
+    (step,) = list_steps(list_variants(design.kind), design)
+    plan = plan_step(step, data, design)
+    assert plan.steps == 2
+    assert plan.seconds_range[0] < plan.seconds < plan.seconds_range[1]
+
+
+def test_agreement_of_length_and_a_trained_evaluator(make_design, data, tmp_path):
+    design = make_design("side-by-side")
+    results = compute_all(design, data, tmp_path, ["length", "shared-bert"])
+    json.dumps([result for _step, result in results], allow_nan=False)
+    cells = results[0][1]["parts"]["good"]["length"]
+    # Longer outputs are better by construction, so the order of systems is perfect.
+    assert cells["system_spearman"]["value"] == pytest.approx(1)
+    assert cells["spearman"]["value"] > 0.8
+    trained = results[1][1]
+    assert {"accuracy", "f1", "mcc", "auroc"} <= set(trained["parts"]["good"]["shared-bert"])
+    # A third of the outputs is rated below the threshold of 5: the bad and the fair ones.
+    assert trained["floors"]["good"]["constant class"]["accuracy"]["value"] == pytest.approx(2 / 3)
+    assert len(trained["scores"]["shared-bert"]["good"]) == len(data.test.outputs)
+
+
+def test_systems_deltas_and_reliability(make_design, data, tmp_path):
+    (_step, result), = compute_all(make_design("p-sys"), data, tmp_path / "p")  # fmt: skip
+    assert {row: cells["perception"]["n"] for row, cells in result["parts"][""].items()} == dict.fromkeys(
+        ("bad", "fair", "good"), len(data.test.items)
+    )
+    assert result["floors"][""]["good"]["human:good"]["value"] > result["floors"][""]["bad"]["human:good"]["value"]
+    talk = replace(make_dataset(), dialogues=make_dialogues(40))
+    spoken = StudyData(*split_data(talk, 13, 0.3), ("good",))
+    (_step, result), = compute_all(make_design("delta"), spoken, tmp_path / "d")  # fmt: skip
+    rows = result["parts"]["maude"]
+    assert rows["ground_truth"]["delta"]["value"] == 0
+    assert {"rand_utt", "word_drop", "word_order", "word_repeat"} <= set(rows)
+    (_step, result), = compute_all(make_design("reliability"), data, tmp_path / "r")  # fmt: skip
+    assert list(result["parts"]["ream"]) == ["1", "2"]
+    assert {"gold", "predicted", "mse", "constant", "r2"} == set(result["parts"]["ream"]["1"])
