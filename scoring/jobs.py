@@ -116,6 +116,24 @@ artefact = Job(
     gone=_RESULTS + "evaluator_gone",
     spent=_SERVICES + "artefacts:is_spent",
 )
+study = Job(
+    "study",
+    "train",
+    _PIPELINES + "studies:run",
+    "Train evaluators with several seeds or without their parts, and tabulate them as papers do.",
+    request=_SERVICES + "studies:start_study",
+    params=_SERVICES + "studies:StudyOptions",
+    label=_("Study"),
+)
+study_plan = Job(
+    "study-plan",
+    "cpu",
+    _PIPELINES + "studies:check",
+    "Check a study before it starts: number of trainings, time, and what the data lack.",
+    request=_SERVICES + "studies:start_check",
+    params=_SERVICES + "studies:StudyOptions",
+    label=_("Check before a study"),
+)
 rank = Job(
     "rank",
     "cpu",
@@ -126,7 +144,7 @@ rank = Job(
 
 for job in (
     score, combine, train, plan, select_references, preview_references, reliability, robustness, selection, games,
-    artefact, rank,
+    artefact, study, study_plan, rank,
 ):  # fmt: skip
     register(job)
 #: Names before 0.2.0, which programs may use for one more release; the run gets the new name.

@@ -53,6 +53,7 @@ GROUPS: tuple[tuple[Any, tuple[Place, ...]], ...] = (
         (
             Place(_("Evaluators"), "scoring:evaluator-list"),
             Place(_("Robustness"), "scoring:robustness"),
+            Place(_("Studies"), "scoring:study-list"),
             Place(_("Runs"), "run-list"),
         ),
     ),

@@ -1,12 +1,14 @@
-"""Evaluators, scores, training curves, leaderboards, snapshots, reports, and traces of reference selections."""
+"""Evaluators, scores, training curves, leaderboards, snapshots, reports, traces of reference selections, and steps of
+studies."""
 
 from .leaderboards import Leaderboard, Snapshot
 from .reference_selection import SELECTED, SELECTED_KINDS, SelectionTrace
 from .scores import UNKNOWN, Evaluator, Score, ScoreSet
 from .shared_reports import SharedReport
+from .studies import StudyStep
 from .training import CurvePoint
 
 __all__ = [
     "SELECTED", "SELECTED_KINDS", "UNKNOWN", "CurvePoint", "Evaluator", "Leaderboard", "Score", "ScoreSet",
-    "SelectionTrace", "SharedReport", "Snapshot",
+    "SelectionTrace", "SharedReport", "Snapshot", "StudyStep",
 ]  # fmt: skip

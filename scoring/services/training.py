@@ -403,7 +403,7 @@ def remove_artefacts(*, project: Project) -> None:
     """Remove the files of a deleted project: trained evaluators and work folders of unfinished runs."""
     root = Path(settings.ARTEFACTS_DIR)
     shutil.rmtree(root / str(project.pk), ignore_errors=True)
-    for number in Run.objects.filter(project=project, kind__in=["train", "select-references"]).values_list(
+    for number in Run.objects.filter(project=project, kind__in=["train", "select-references", "study"]).values_list(
         "pk", flat=True
     ):
         shutil.rmtree(root / "work" / str(number), ignore_errors=True)

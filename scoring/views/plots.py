@@ -23,6 +23,7 @@ from scoring.boards.choices import PEOPLE
 from scoring.boards.metrics import columns as metrics_columns
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board
+from scoring.boards.render.study import plan_picture as plan_study
 from scoring.plots import drawing as plots
 
 from ..selectors import steps
@@ -36,6 +37,7 @@ from .evaluators import get_set, plan_distribution
 from .references import plan_curves
 from .snapshots import plan_snapshot
 from .steps import draw_steps, make_panel_query
+from .studies import find_study
 
 KEEP_SECONDS = 24 * 3600
 FAILED = (
@@ -149,6 +151,18 @@ def curves_svg(request: HttpRequest, project: Project, pk: int, panel: str, endi
         return plan_curves(panel, result).draw(_get_theme(request, ending), _get_width(request, ending))
 
     return _send(request, ["curves", pk, panel], draw, ending)
+
+
+@project_page(GET="read")
+def study_svg(request: HttpRequest, project: Project, pk: int, ending: str = "svg") -> HttpResponse:
+    """A column of the tables of a study."""
+    run = find_study(request, project, pk)
+    column = request.GET.get("column", "")
+    picture = plan_study(run.result, column) if run.result else None
+    if picture is None:
+        raise NotThere(_("This study has no figures to plot."))
+    key = ["study", pk, str(run.finished_at), column]
+    return _send(request, key, lambda: picture.draw(_get_theme(request, ending), _get_width(request, ending)), ending)
 
 
 @project_page(GET="read")

@@ -35,7 +35,7 @@ class Anova:
 def estimate_mean(values: ArrayLike, confidence: float = 0.95) -> tuple[Estimate, float]:
     """Return the mean of the defined `values` with Student's interval, and their standard deviation (n - 1).
 
-    Both are nan where there are too few values; a note gives the reason.
+    Both are nan where there are too few values; a note gives the reason. `confidence` is the level of the interval.
 
     >>> estimate, sd = estimate_mean([1, 2, 3])
     >>> round(estimate.value, 3), round(estimate.low, 3), round(sd, 3)
@@ -95,8 +95,8 @@ def blocked_anova(table: ArrayLike) -> Anova:
 
 
 def paired_difference(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> tuple[Estimate, float]:
-    """Return the mean of `second` - `first`, paired by place, with Student's interval, and the two-sided p of the
-    paired t-test. Pairs with an undefined value are left out; equal differences have p 1 (all 0) or 0.
+    """Return the mean of `second` - `first`, paired by place, with Student's interval at the level of `confidence`, and
+    the two-sided p of the paired t-test. Pairs with an undefined value are left out; equal differences have p 1 (all 0) or 0.
 
     Raises ValueError for unequal lengths.
 

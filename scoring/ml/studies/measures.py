@@ -1,4 +1,4 @@
-"""What a step of a study measures: cells of a table, from scorers of one training and the held-out part.
+"""What a step of a study measures: cells of a table, from the scorers of a training and the held-out part.
 
 Each measure returns part -> row -> column -> cell; a part is an aspect, or "" if the table has only one."""
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from evalapp.translation import gettext as _
 from scoring.ml.base import Evaluator
-from scoring.ml.errors import InvalidOption, TrainingDataError
+from scoring.ml.errors import TrainingDataError
 from scoring.ml.registry import get_entry, load
 from scoring.ml.signature import VERSION
 from scoring.ml.studies import measures
@@ -37,13 +37,12 @@ class Design:
     seed: int = 13
     seeds: int = 1
     profile: str = ""
-    aspect: str = ""
     options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class Step:
-    """Variants of one training: they differ in scoring only. `seed` is None if nothing is trained."""
+    """Variants with the same training, which differ in scoring only. `seed` is None if nothing is trained."""
 
     variants: tuple[Variant, ...]
     seed: int | None
@@ -99,17 +98,6 @@ def list_steps(variants: Sequence[Variant], design: Design) -> list[Step]:
     return free + [Step(group, seed) for seed in seeds for group in groups if get_entry(group[0].evaluator).learns]
 
 
-def check_options(variants: Sequence[Variant], design: Design) -> None:
-    """Raise `InvalidOption` for an option that no evaluator of the study has, or that one cannot parse."""
-    learned = [variant for variant in variants if get_entry(variant.evaluator).learns]
-    known = {option.name for variant in learned for option in get_entry(variant.evaluator).train_options}
-    for name in design.options or {}:
-        if name not in known:
-            raise InvalidOption("study", f"options.{name}", _("does not exist in any evaluator of this study"))
-    for variant in learned:
-        get_entry(variant.evaluator).parse_train_options(*_training_of(variant, design))
-
-
 def plan_step(step: Step, data: StudyData, design: Design, report: Report | None = None) -> Plan | None:
     """Return the dry check of a step's training, with the time to score the test part; None if nothing is trained.
 
@@ -130,17 +118,19 @@ def plan_step(step: Step, data: StudyData, design: Design, report: Report | None
     return replace(result, seconds=seconds, seconds_range=estimate_range(seconds, measured=result.measured))
 
 
-def find_unsuited(variants: Sequence[Variant], data: StudyData, design: Design) -> tuple[list[Variant], dict[str, str]]:
-    """Return the variants that these data can train, and the reason for each other one, by label."""
-    kept, left_out = [], {}
+def plan_variants(
+    variants: Sequence[Variant], data: StudyData, design: Design, report: Report | None = None
+) -> tuple[dict[str, Plan | None], dict[str, str]]:
+    """Return the plan of each variant that these data can train, and the reason for each other one, by label."""
+    plans: dict[str, Plan | None] = {}
+    left_out: dict[str, str] = {}
     for variant in variants:
+        step = Step((variant,), design.seed if get_entry(variant.evaluator).learns else None)
         try:
-            plan_step(Step((variant,), design.seed if get_entry(variant.evaluator).learns else None), data, design)
+            plans[variant.label] = plan_step(step, data, design, report)
         except TrainingDataError as error:
             left_out[variant.label] = str(error)
-        else:
-            kept.append(variant)
-    return kept, left_out
+    return plans, left_out
 
 
 def compute_step(

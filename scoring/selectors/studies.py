@@ -1,0 +1,27 @@
+"""Studies of a project, and stored results of their steps. Does not import torch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.db.models import QuerySet
+
+from evalapp.accounts.models import Project
+from evalapp.common.models import Run
+
+from ..models import StudyStep
+
+#: Kinds of runs.
+STUDY, CHECK = "study", "study-plan"
+
+
+def list_studies(project: Project) -> QuerySet[Run]:
+    """Return all studies that did not fail for good, newest first."""
+    return Run.objects.filter(project=project, kind=STUDY).order_by("-pk")
+
+
+def find_stored(project: Project, digests: Collection[str]) -> dict[str, dict[str, Any]]:
+    """Return digest -> result of the stored steps among `digests`."""
+    rows = StudyStep.objects.filter(project=project, digest__in=digests)
+    return dict(rows.values_list("digest", "result"))

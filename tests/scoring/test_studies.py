@@ -1,0 +1,207 @@
+"""Studies of a project: by command and by pages, cost first, stopped and resumed, refused, and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from annotation.models import Output
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.jobs import get_job
+from evalapp.common.models import Run
+from evalapp.common.queue import retry_run
+from evalapp.common.runner import RunReturned, execute_run
+from scoring.ml.studies import steps
+from scoring.models import StudyStep
+from scoring.services.studies import StudyOptions, start_checked, start_study
+from tests.cast import Cast
+from tests.factories import make_items, make_outputs, make_ratings
+from tests.pages import read_page
+from tests.scoring.ml.tiny import tiny_encoder
+
+pytestmark = pytest.mark.django_db
+TEXTS = ("no", "you like tea", "yes i like the tea you like")
+
+
+@pytest.fixture
+def rated(cast: Cast, settings: Any, tmp_path: Any) -> Cast:
+    """The cast's project with 24 items, three systems whose ratings rise with the words, and a tiny encoder."""
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+    settings.ENCODERS = [tiny_encoder("bert", tmp_path / "tiny")]
+    outputs = make_outputs(cast.project, make_items(cast.project, 24), ("sys-a", "sys-b", "sys-c"))
+    for index, output in enumerate(outputs):
+        output.text = f"{TEXTS[index % 3]} {index // 3}"
+    Output.objects.bulk_update(outputs, ["text"])
+    make_ratings(cast.project, outputs)
+    return cast
+
+
+def ask(settings: Any, **more: Any) -> StudyOptions:
+    wanted = {
+        "study": "seeds",
+        "evaluators": ["ridge"],
+        "aspect": "quality",
+        "seeds": 2,
+        "encoder": settings.ENCODERS[0],
+    }
+    return StudyOptions(**{**wanted, **more})
+
+
+def command(settings: Any, *words: str) -> str:
+    out = io.StringIO()
+    more = ["--encoder", settings.ENCODERS[0], "--here"]
+    call_command("study", "alpha", *words, *more, stdout=out, stderr=io.StringIO())
+    return out.getvalue()
+
+
+def test_command_shows_cost_then_the_table_and_latex(rated, settings):
+    words = ["side-by-side", "--evaluator", "ridge", "--evaluator", "length", "--aspect", "quality", "--seeds", "2"]
+    assert "3 steps, 0 of them computed before; 2 trainings; time: " in command(settings, *words, "--check")
+    assert not StudyStep.objects.exists()
+    found = json.loads(command(settings, *words, "--json"))
+    (table,) = found["tables"]
+    assert [row["label"] for row in table["rows"]] == ["length", "ridge"]
+    ridge = table["rows"][1]["cells"]["spearman"]
+    assert len(ridge["values"]) == 2
+    assert found["seeds"] == [13, 14]
+    assert found["counts"]["test"]["items"] == 7
+    log = Run.objects.get(kind="study").log.values_list("text", flat=True)
+    assert log[0].startswith("3 steps, 0 of them computed before; 2 trainings; time: ")
+    # The same again trains nothing.
+    assert "3 steps, 3 of them computed before; nothing to train." in command(settings, *words, "--check")
+    text = command(settings, *words)
+    assert "Spearman, systems" in text
+    assert "Measured on 7 items of 7 groups (30 %)" in text
+    latex = command(settings, *words, "--as", "tex")
+    assert r"\begin{tabular}{l" in latex
+    assert r"ridge & $" in latex
+    assert StudyStep.objects.count() == 3
+
+
+def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):
+    url = reverse("scoring:study-list", args=["alpha"])
+    client.force_login(rated.researcher)
+    assert "New study" in read_page(client.get(url))
+    form = {"study": "ablation", "evaluators": ["shared-bert"], "aspect": "", "seeds": 2, "held_out": 30, "seed": 13,
+            "encoder": settings.ENCODERS[0]}  # fmt: skip
+    sent = client.post(url, form)
+    check = Run.objects.get(kind="study-plan")
+    assert sent.headers["Location"] == f"{url}?check={check.pk}#check"
+    assert "Checking in" in read_page(client.get(f"{url}?check={check.pk}"))
+    assert execute_run(check.pk).state == "succeeded"
+    page = read_page(client.get(f"{url}?check={check.pk}"))
+    assert "Start study" in page
+    assert not Run.objects.filter(kind="study").exists()
+    sent = client.post(reverse("scoring:study-start", args=["alpha"]), {"check": check.pk})
+    run = Run.objects.get(kind="study")
+    assert sent.headers["Location"] == reverse("run", args=["alpha", run.pk])
+    shown = reverse("scoring:study", args=["alpha", run.pk])
+    assert "waiting" in read_page(client.get(shown))
+    assert execute_run(run.pk).state == "succeeded", Run.objects.get(pk=run.pk).error
+    page = read_page(client.get(shown))
+    for text in ("one encoder per aspect", "constant class", "One-way ANOVA: F(1, 2)", r"\begin{tabular}", "F1"):
+        assert text in page, text
+    assert client.get(reverse("scoring:study-svg", args=["alpha", run.pk])).content.startswith(b"<svg")
+    assert client.get(f"{shown}?column=mcc").status_code == 200
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{shown}table.csv").content.decode())))
+    assert {row["row"] for row in rows} == {"full model", "one encoder per aspect", "constant class"}
+    one = next(row for row in rows if row["row"] == "full model" and row["figure"] == "f1")
+    assert len(one["values"].split()) == 2
+    assert json.loads(client.get(f"{shown}table.json").content)["study"] == "ablation"
+    assert b"\\pm" in client.get(f"{shown}table.tex").content
+    client.force_login(rated.viewer)
+    assert client.get(shown).status_code == 200
+    assert "New study" not in read_page(client.get(url))
+    assert client.post(url, form).status_code == 403
+
+
+def test_stopped_study_resumes_with_the_missing_steps_only(rated, settings, monkeypatch):
+    computed = []
+    compute = steps.compute_step
+
+    def stop_at_the_third(step: Any, *args: Any) -> Any:
+        if len(computed) == 2:
+            raise RunReturned
+        computed.append(step.label)
+        return compute(step, *args)
+
+    monkeypatch.setattr(steps, "compute_step", stop_at_the_third)
+    run = start_study(project=rated.project, options=ask(settings, seeds=3), send=False)
+    assert execute_run(run.pk).state == "queued"
+    assert computed == ["ridge, seed 13", "ridge, seed 14"]
+    assert StudyStep.objects.count() == 2
+
+    def count(step: Any, *args: Any) -> Any:
+        computed.append(step.label)
+        return compute(step, *args)
+
+    monkeypatch.setattr(steps, "compute_step", count)
+    done = execute_run(run.pk)
+    assert done.state == "succeeded", done.error
+    assert computed == ["ridge, seed 13", "ridge, seed 14", "ridge, seed 15"]
+    # Another study of the same data shares the trainings; new data share none.
+    again = start_study(project=rated.project, options=ask(settings, study="side-by-side", seeds=4), send=False)
+    assert execute_run(again.pk).state == "succeeded"
+    assert computed[3:] == ["ridge, seed 16"]
+    Output.objects.filter(item__key="i000").update(text="the cat ran")
+    later = start_study(project=rated.project, options=ask(settings, seeds=1), send=False)
+    assert execute_run(later.pk).state == "succeeded"
+    assert computed[4:] == ["ridge, seed 13"]
+
+
+def test_cancelled_study_shows_how_to_continue(rated, settings, client):
+    from evalapp.common.queue import cancel_run
+
+    run = start_study(project=rated.project, options=ask(settings), send=False)
+    cancel_run(run=run)
+    client.force_login(rated.researcher)
+    assert "to continue: finished steps are kept" in read_page(
+        client.get(reverse("scoring:study", args=["alpha", run.pk]))
+    )
+    assert retry_run(run=Run.objects.get(pk=run.pk)).state == "queued"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "words"),
+    [
+        ({"study": "seed"}, "study", "must be one of seeds, ablation"),
+        ({"evaluators": ["length"]}, "evaluators", "which takes: .*ridge"),
+        ({"study": "ablation", "evaluators": ["ridge"]}, "evaluators", "which takes: .*comparative"),
+        ({"aspect": "beauty"}, "aspect", "some of: quality"),
+        ({"seeds": 0}, "seeds", "from 1 to 20"),
+        ({"options": {"pace": "3"}}, "options.pace", "No evaluator of this study"),
+        ({"evaluators": ["shared-bert"], "options": {"epochs": "many"}}, "options.epochs", "epochs"),
+        ({"profile": "fast"}, "profile", "must be one of recommended"),
+        ({"encoder": "/etc"}, "encoder", "not allowed here"),
+    ],
+)
+def test_refused_requests_name_the_field(rated, settings, wrong, field, words):
+    with pytest.raises(BadInput, match=words) as refused:
+        start_study(project=rated.project, options=ask(settings, **wrong), send=False)
+    assert [fault.field for fault in refused.value.faults] == [field]
+    assert not Run.objects.exists()
+
+
+def test_data_that_can_train_nothing_are_explained(cast, settings, tmp_path):
+    settings.ARTEFACTS_DIR = tmp_path
+    make_outputs(cast.project, make_items(cast.project, 24), ("sys-a", "sys-b"))
+    with pytest.raises(CommandError, match="can train no evaluator of the study"):
+        call_command(
+            "study", "alpha", "seeds", "--evaluator", "ridge", "--here", stdout=io.StringIO(), stderr=io.StringIO()
+        )
+    run = start_study(project=cast.project, options=StudyOptions("robustness", ["length"]), send=False)
+    assert "wrong answers" in execute_run(run.pk).error
+
+
+def test_only_a_check_that_succeeded_can_be_started(rated, settings):
+    check = get_job("study-plan").ask(
+        project=rated.project, user=None, params={"study": "seeds", "evaluators": ["ridge"]}
+    )
+    with pytest.raises(Conflict, match="Check again"):
+        start_checked(project=rated.project, user=None, check=check)
