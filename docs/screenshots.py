@@ -87,6 +87,7 @@ SHOTS = (
     Shot("evaluator-apply", P + "evaluators/apply/bertscore/"),
     Shot("evaluator-train", P + "evaluators/train/shared-bert/"),
     Shot("robustness", P + "evaluators/robustness/"),
+    Shot("studies", P + "studies/"),
     Shot("evaluator-combine", P + "evaluators/combine/"),
     Shot("evaluator-combined", P + "evaluators/both/"),
     Shot("evaluator-upload", P + "evaluators/upload/"),

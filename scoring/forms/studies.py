@@ -43,11 +43,11 @@ class StudyForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         judged = judged_aspects(project, ("ratings", "comparisons"), DataChoice())
-        some = [entry.name for entry in entries() if any(kind.accepts(entry) for kind in KINDS.values())]
+        some = [entry for entry in entries() if any(kind.accepts(entry) for kind in KINDS.values())]
         set_choices(
             self,
             study=[(kind.name, f"{_(kind.title)}: {_(kind.summary)}") for kind in KINDS.values()],
-            evaluators=some,
+            evaluators=[entry.name for entry in sorted(some, key=lambda entry: not entry.learns)],
             aspect=[("", _("all judged aspects")), *((name, name) for name in judged)],
         )
         if judged:

@@ -122,9 +122,9 @@ def _describe_cost(study: Study) -> dict[str, Any]:
     time = sum_ranges([plan.seconds_range for plan in plans])
     n_stored = len(study.steps) - len(study.missing)
     names = {"steps": len(study.steps), "trainings": len(plans), "stored": n_stored, "time": time["time"]}
-    text = _("%(steps)d steps, %(stored)d of them computed before; %(trainings)d trainings; time: %(time)s.")
+    text = _("%(steps)d steps, %(stored)d computed before; %(trainings)d trainings; time: %(time)s.")
     if not plans:
-        text = _("%(steps)d steps, %(stored)d of them computed before; nothing to train.")
+        text = _("%(steps)d steps, %(stored)d computed before; nothing to train.")
     notes = list(dict.fromkeys(note for plan in plans for note in plan.notes))
     return {"text": text % names, "steps": len(study.steps), "trainings": len(plans), "stored": n_stored, **time,
             "notes": notes, "counts": _count(study.data)}  # fmt: skip
@@ -198,6 +198,6 @@ def _tabulate(
         "left_out": dict(study.left_out),
         "signatures": signatures,
         "seconds": round(sum(result["seconds"] for _step, result in results), 1),
-        "tables": tabulate(study.design.kind, results, data),
+        "tables": tabulate(study.design.kind, results, data, list(study.plans)),
         "url": f"/projects/{context.project.slug}/studies/{context.run.pk}/",
     }

@@ -37,6 +37,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "robustness": {"evaluator": "length"},
     "score": {"evaluator": "bleu-4", "options": {"smooth": "floor"}},
     "selection": {"aspect": "quality", "evaluators": ["length"], "runs": 5},
+    "study": {"study": "ablation", "evaluators": ["shared-bert"], "aspect": "quality", "seeds": 3},
+    "study-plan": {"study": "seeds", "evaluators": ["shared-bert"], "aspect": "quality"},
     "train": {"evaluator": "shared-bert", "aspect": "quality", "folds": 5, "name": "natural", "apply": True},
 }
 

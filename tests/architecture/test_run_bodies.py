@@ -21,7 +21,7 @@ RUNS = "/api/v1/projects/{slug}/runs/"
 #: The kinds of run that `POST projects/{slug}/runs/` starts.
 KINDS = {
     "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "plan", "preview-references",
-    "reliability", "robustness", "score", "select-references", "selection", "train",
+    "reliability", "robustness", "score", "select-references", "selection", "study", "study-plan", "train",
 }  # fmt: skip
 
 

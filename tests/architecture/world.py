@@ -27,6 +27,7 @@ from scoring.services.snapshots import take_snapshot
 from tests.cast import Cast, join, make_cast, person
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.retrieval.corpora import make_corpus
+from tests.scoring.study_results import make_study
 from tests.scoring.training import make_trained
 
 PLAN = {
@@ -89,6 +90,11 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
         project=project, kind="plan", title="Check", state=Run.State.FAILED, input_hash=f"check-{project.pk}",
         params={"evaluator": "maude"},
     )  # fmt: skip
+    study = make_study(project)
+    study_check = Run.objects.create(
+        project=project, kind="study-plan", title="Check of a study", state=Run.State.SUCCEEDED,
+        input_hash=f"study-check-{project.pk}", params={"study": "seeds", "evaluators": ["shared-bert"]},
+    )  # fmt: skip
     trained = make_trained(project, f"trained-{project.slug}")
     snapshot = take_snapshot(project=project, user=owner, query=SystemsQuery(), slug=f"kept-{project.slug}")
     report, report_secret = create_report(project=project, user=owner)
@@ -111,6 +117,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
         project,
         {
             "run": waiting.pk,
+            "study": study.pk,
+            "study check": study_check.pk,
             "export": export.pk,
             "upload": upload.pk,
             "item": items[0].pk,

@@ -58,6 +58,7 @@ from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.judging import PRACTICE, SCALES
 from tests.retrieval.corpora import execute, incoming, make_corpus
+from tests.scoring.study_results import make_study
 from tests.scoring.training import make_trained
 
 #: A sheet whose columns are not obvious: two ids, an aspect without a system, a word among the ratings.
@@ -89,6 +90,7 @@ ROUTES_WITHOUT_PAGE = {
     "scoring:snapshot-svg", "scoring:snapshot-pdf", "scoring:report-pdf", "scoring:report-revoke",
     "scoring:shared-report-pdf",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
+    "scoring:study-start", "scoring:study-svg", "scoring:study-pdf", "scoring:study-file",
     "scoring:enhanced-file", "scoring:reference-set-file", "scoring:reliability-curves-svg", "retrieval:corpus-index",
     "scoring:reliability-curves-pdf", "scoring:distribution-pdf", "scoring:agreement-svg", "scoring:agreement-pdf",
     "scoring:enhanced-svg", "scoring:enhanced-pdf", "scoring:agreement-growth-svg", "scoring:agreement-growth-pdf",
@@ -362,6 +364,9 @@ def _add_scoring(world: World) -> None:
         world.add(cast.researcher, "scoring:evaluation", slug, query=f"?people={people}")
     world.add(cast.researcher, "scoring:agreement", slug, query="?ratings=rank")
     world.add(cast.researcher, "scoring:robustness", slug)
+    study = make_study(cast.project)
+    world.add(cast.researcher, "scoring:study-list", slug, query=f"?run={study.pk}")
+    world.add(cast.researcher, "scoring:study", slug, study.pk)
     world.add(cast.researcher, "scoring:steps", slug)
     world.add(cast.researcher, "scoring:evaluation", slug)
     world.add(cast.researcher, "scoring:evaluation", slug, query="?level=system")

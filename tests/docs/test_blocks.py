@@ -70,6 +70,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "python manage.py meta weekend --pairs --evaluators length random judge": GAMES,
         "report = project.create_report": "a client: tests/evalapp/client/test_reports.py",
     },
+    "docs/how-to/run-a-study.md": {"": "trains for minutes: tests/scoring/test_studies.py"},
     "docs/how-to/score-files.md": {
         "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,
         "evalapp score -i one.txt two.txt -r ref.txt -m ./my-evaluator": "tests/scoring/ml/score_files",

@@ -125,7 +125,11 @@ def list_remarks(result: Mapping[str, Any]) -> list[str]:
     remarks = [_("Measured on %(items)s items of %(groups)s groups (%(share)d %%) that no training has read.") % values]
     if len(result["seeds"]) > 1:
         seeds = ", ".join(map(str, result["seeds"]))
-        remarks.append(_("Mean ± standard deviation over the seeds %(seeds)s; one split for all.") % {"seeds": seeds})
+        text = _(
+            "Mean ± standard deviation over the seeds %(seeds)s; one split for all. Bars of the figure: 95 %% over "
+            "seeds, or over groups of items in rows without ±."
+        )
+        remarks.append(text % {"seeds": seeds})
     elif result["seeds"]:
         remarks.append(_("One seed; brackets: 95 % over groups of items."))
     cells = [cell for table in result["tables"] for row in table["rows"] for cell in row["cells"].values()]

@@ -25,8 +25,11 @@ Result: TypeAlias = Mapping[str, Any]
 _Cells: TypeAlias = dict[str, dict[str, dict[int | None, Mapping[str, Any]]]]
 
 
-def tabulate(kind: Kind, results: Sequence[tuple[Step, Result]], data: StudyData) -> list[dict[str, Any]]:
-    """Return a table for each part (an aspect, or "") from the steps and their `results`.
+def tabulate(
+    kind: Kind, results: Sequence[tuple[Step, Result]], data: StudyData, labels: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return a table for each part (an aspect, or "") from the steps and their `results`, with the rows in the order of
+    `labels`; the first is the one that others are compared with.
 
     A table has `name`, `columns`, `rows` (label and cells) and `tests`. A cell has the mean over seeds and its standard
     deviation, and Student's interval over seeds; from one seed it has the interval over groups of items, if any. If the
@@ -38,10 +41,25 @@ def tabulate(kind: Kind, results: Sequence[tuple[Step, Result]], data: StudyData
         _add_cells(parts, result["parts"], step.seed)
     for _step, result in results:
         _add_cells(parts, result["floors"], None)
-    tables = [_tabulate_part(name, rows, kind) for name, rows in parts.items()]
+    labels = list(dict.fromkeys(labels))
+    tables = [_tabulate_part(name, _order_rows(rows, labels), kind) for name, rows in parts.items()]
     for table in tables:
         table["items"] = _compare_on_items(table["name"], results, data) if kind.compares_variants else None
     return tables
+
+
+def _order_rows(rows: _Cells, labels: Sequence[str]) -> _Cells:
+    """The rows in the order of `labels`, then the others. A row that is the same with every seed, such as that of a
+    closed-form solution, has no spread: it counts once."""
+    ordered = [label for label in labels if label in rows] + [label for label in rows if label not in labels]
+    result: _Cells = {}
+    for label in ordered:
+        cells = rows[label]
+        is_fixed = all(len({cell["value"] for cell in by_seed.values()}) == 1 for by_seed in cells.values())
+        result[label] = (
+            {column: dict([next(iter(by_seed.items()))]) for column, by_seed in cells.items()} if is_fixed else cells
+        )
+    return result
 
 
 def _add_cells(parts: dict[str, _Cells], measured: Mapping[str, Any], seed: int | None) -> None:

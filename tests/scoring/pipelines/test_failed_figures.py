@@ -28,6 +28,7 @@ from scoring.services.leaderboards import compute_leaderboard, get_leaderboard
 from scoring.services.snapshots import take_snapshot
 from tests.pages import list_failed_figures
 from tests.scoring.pipelines.test_side_figures import BOARDS, RATED, TABLES, address, fail, full_name
+from tests.scoring.study_results import make_study
 
 pytestmark = pytest.mark.django_db
 
@@ -124,7 +125,7 @@ PLOTS = [
     ("systems-svg", []), ("evaluation-svg", []), ("scatter-svg", ["token-f1"]), ("evaluation-board-svg", ["matrix"]),
     ("distribution-svg", ["token-f1"]), ("reliability-curves-svg", [1, "system"]), ("steps-svg", ["people"]),
     ("agreement-svg", []), ("enhanced-svg", []), ("agreement-growth-svg", []),
-    ("snapshot-svg", ["kept"]),
+    ("snapshot-svg", ["kept"]), ("study-svg", ["study"]),
 ]  # fmt: skip
 
 
@@ -137,6 +138,7 @@ def test_failed_plot_answers_with_an_image(
         "panels": {"system": {"lines": [{"name": "m", "points": [{"value": 0.5}]}], "axes": ["x", "y"]}}
     })  # fmt: skip
     arguments = [run.pk, "system"] if name == "reliability-curves-svg" else arguments
+    arguments = [make_study(whole.project).pk] if name == "study-svg" else arguments
     Output.objects.filter(project=whole.project).update(step=100)
     client.force_login(whole.researcher)
     take_snapshot(project=whole.project, query=SystemsQuery(), slug="kept")

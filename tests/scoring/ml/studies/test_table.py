@@ -65,6 +65,15 @@ def test_one_seed_has_the_interval_over_groups_and_no_anova(data):
     assert (table["tests"], table["items"]) == ({}, None)
 
 
+def test_rows_are_in_the_given_order_and_a_row_without_spread_counts_once(data):
+    results = make_steps({"length": [0.3], "maude": [0.1, 0.2], "ridge": [0.4, 0.4]})
+    (table,) = tabulate(get_kind("side-by-side"), results, data, ["ridge", "maude"])
+    assert [row["label"] for row in table["rows"]] == ["ridge", "maude", "length", "constant"]
+    ridge = table["rows"][0]["cells"]["spearman"]
+    assert (ridge["sd"], ridge["values"]) == (None, [0.4])
+    assert table["tests"] == {}
+
+
 def test_seeds_without_a_value_are_counted(data):
     (table,) = tabulate(get_kind("seeds"), make_steps({"ridge": [0.1, math.nan, 0.3]}), data)
     cell = table["rows"][0]["cells"]["spearman"]
