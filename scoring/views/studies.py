@@ -111,7 +111,7 @@ def _show_table(table: dict[str, Any]) -> dict[str, Any]:
             }
             for column, tests in table["tests"].items()
         ],
-        "items": table["items"],
+        "compared": table["items"],
     }
 
 

@@ -58,8 +58,8 @@ class Step:
 
 
 def split_data(data: Dataset, seed: int, held_out: float) -> tuple[Dataset, Dataset, Dataset]:
-    """Return train, dev and test part of `data` by whole groups: a share of `held_out` to test, an eighth of the rest
-    as dev part. Dialogues that no item belongs to are split by themselves, so that they do not change the parts of the
+    """Return train, dev and test part of `data` by whole groups, drawn by `seed`: a share of `held_out` to test, an
+    eighth of the rest as dev part. Dialogues that no item belongs to are split by themselves, so that they do not change the parts of the
     items. Raises `TrainingDataError` if there are too few groups."""
     rest = 1 - held_out
     shares = (rest * (1 - DEV_SHARE), rest * DEV_SHARE, held_out)
@@ -136,7 +136,8 @@ def plan_variants(
 def compute_step(
     step: Step, data: StudyData, design: Design, folder: Path, report: Report | None = None
 ) -> dict[str, Any]:
-    """Train and measure a step; checkpoints are in `folder`. Returns JSON-safe parts, scores, signature and seconds."""
+    """Train a `step` of a `design` on the parts of `data`, measure it on the test part, and return JSON-safe cells,
+    scores, signatures and seconds. Checkpoints are in `folder`; `report` receives the progress."""
     began = time.monotonic()
     scorers = {
         variant.label: _apply(scorer, variant) for scorer, variant in _prepare(step, data, design, folder, report)

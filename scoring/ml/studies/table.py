@@ -28,8 +28,8 @@ _Cells: TypeAlias = dict[str, dict[str, dict[int | None, Mapping[str, Any]]]]
 def tabulate(
     kind: Kind, results: Sequence[tuple[Step, Result]], data: StudyData, labels: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return a table for each part (an aspect, or "") from the steps and their `results`, with the rows in the order of
-    `labels`; the first is the one that others are compared with.
+    """Return a table for each part (an aspect, or "") of a study of this `kind` from the steps and their `results` on
+    `data`, with the rows in the order of `labels`; the first is the one that others are compared with.
 
     A table has `name`, `columns`, `rows` (label and cells) and `tests`. A cell has the mean over seeds and its standard
     deviation, and Student's interval over seeds; from one seed it has the interval over groups of items, if any. If the

@@ -19,6 +19,7 @@ from scoring.ml.studies.steps import (
     split_data,
 )
 from tests.scoring.ml.studies.conftest import make_dataset, make_dialogues
+from tests.scoring.ml.test_selection import dataset as make_choices
 
 
 def compute_all(design, data, tmp_path, evaluators=()):
@@ -100,6 +101,24 @@ def test_agreement_of_length_and_a_trained_evaluator(make_design, data, tmp_path
     # A third of the outputs is rated below the threshold of 5: the bad and the fair ones.
     assert trained["floors"]["good"]["constant class"]["accuracy"]["value"] == pytest.approx(2 / 3)
     assert len(trained["scores"]["shared-bert"]["good"]) == len(data.test.outputs)
+
+
+def test_robustness_and_selection_by_length(make_design, data, tmp_path):
+    """Their reports have tests of their own; here the cells and the row of random choices."""
+    item = data.test.items[0]
+    kinds = {"HWE": [item.make_record("yes i like it", "HWE")], "AE": [item.make_record("no", "AE")], "MGE": []}
+    (_step, result), = compute_all(
+        make_design("robustness"), replace(data, kinds=kinds), tmp_path, ["length"]
+    )  # fmt: skip
+    cells = result["parts"][""]["length"]
+    assert list(cells) == ["HWE", "AE"]
+    assert cells["HWE"]["value"] > cells["AE"]["value"]
+    choices = StudyData(*split_data(make_choices(40), 13, 0.5), ("good",))
+    (_step, result), = compute_all(make_design("selection"), choices, tmp_path, ["length"])  # fmt: skip
+    # The longest step is people's best; among the variants the shortest.
+    assert result["parts"]["good"]["length"]["steps_wins"]["value"] == 1
+    assert result["parts"]["good"]["length"]["variants_wins"]["value"] == 0
+    assert result["floors"]["good"]["at random"]["steps_wins"]["value"] == pytest.approx(1 / 3)
 
 
 def test_systems_deltas_and_reliability(make_design, data, tmp_path):
