@@ -88,7 +88,7 @@ def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):
     url = reverse("scoring:study-list", args=["alpha"])
     client.force_login(rated.researcher)
     assert "New study" in read_page(client.get(url))
-    form = {"study": "ablation", "evaluators": ["shared-bert"], "aspect": "", "seeds": 2, "held_out": 30, "seed": 13,
+    form = {"study": "side-by-side", "evaluators": ["ridge", "length"], "aspect": "", "seeds": 1, "held_out": 30, "seed": 13,
             "encoder": settings.ENCODERS[0]}  # fmt: skip
     sent = client.post(url, form)
     check = Run.objects.get(kind="study-plan")
@@ -105,16 +105,14 @@ def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):
     assert "waiting" in read_page(client.get(shown))
     assert execute_run(run.pk).state == "succeeded", Run.objects.get(pk=run.pk).error
     page = read_page(client.get(shown))
-    for text in ("one encoder per aspect", "constant class", "One-way ANOVA: F(1, 2)", r"\begin{tabular}", "F1"):
+    for text in ("ridge", "length", "Spearman, systems", r"\begin{tabular}", "95 % over groups of items", "letters"):
         assert text in page, text
     assert client.get(reverse("scoring:study-svg", args=["alpha", run.pk])).content.startswith(b"<svg")
-    assert client.get(f"{shown}?column=mcc").status_code == 200
+    assert client.get(f"{shown}?column=kendall").status_code == 200
     rows = list(csv.DictReader(io.StringIO(client.get(f"{shown}table.csv").content.decode())))
-    assert {row["row"] for row in rows} == {"full model", "one encoder per aspect", "constant class"}
-    one = next(row for row in rows if row["row"] == "full model" and row["figure"] == "f1")
-    assert len(one["values"].split()) == 2
-    assert json.loads(client.get(f"{shown}table.json").content)["study"] == "ablation"
-    assert b"\\pm" in client.get(f"{shown}table.tex").content
+    assert {row["row"] for row in rows} == {"ridge", "length"}
+    assert json.loads(client.get(f"{shown}table.json").content)["study"] == "side-by-side"
+    assert rb"\begin{tabular}" in client.get(f"{shown}table.tex").content
     client.force_login(rated.viewer)
     assert client.get(shown).status_code == 200
     assert "New study" not in read_page(client.get(url))

@@ -59,8 +59,8 @@ class Step:
 
 def split_data(data: Dataset, seed: int, held_out: float) -> tuple[Dataset, Dataset, Dataset]:
     """Return train, dev and test part of `data` by whole groups, drawn by `seed`: a share of `held_out` to test, an
-    eighth of the rest as dev part. Dialogues that no item belongs to are split by themselves, so that they do not change the parts of the
-    items. Raises `TrainingDataError` if there are too few groups."""
+    eighth of the rest as dev part. Dialogues that no item belongs to are split by themselves, so that they do not
+    change the parts of the items. Raises `TrainingDataError` if there are too few groups."""
     rest = 1 - held_out
     shares = (rest * (1 - DEV_SHARE), rest * DEV_SHARE, held_out)
     named = {item.group for item in data.items}
