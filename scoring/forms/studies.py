@@ -12,7 +12,6 @@ from django.utils.translation import gettext_lazy
 
 from evalapp.accounts.models import Project
 from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
-from scoring.ml.studies.kinds import KINDS
 from scoring.selectors.catalogue import entries
 from scoring.selectors.datasets import DataChoice, judged_aspects
 from scoring.services.studies import StudyOptions
@@ -41,6 +40,8 @@ class StudyForm(forms.Form):
     seed = SeedField(help_text=gettext_lazy("Of the split, and of the first training."))
 
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        from scoring.ml.studies.kinds import KINDS
+
         super().__init__(*args, **kwargs)
         judged = judged_aspects(project, ("ratings", "comparisons"), DataChoice())
         some = [entry for entry in entries() if any(kind.accepts(entry) for kind in KINDS.values())]

@@ -12,6 +12,8 @@ from evalapp.common.models import Run
 
 from ..models import StudyStep
 
+#: Names of the kinds of study, in the order of `scoring.ml.studies.kinds`, which imports numpy.
+STUDIES = ("seeds", "ablation", "side-by-side", "p-sys", "delta", "robustness", "selection", "reliability")
 #: Kinds of runs.
 STUDY, CHECK = "study", "study-plan"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -16,11 +16,14 @@ from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.models import Run
 from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
-from scoring.ml.studies.kinds import KINDS, Variant, get_kind, list_variants
 
 from ..models import StudyStep
 from ..selectors.catalogue import check_models, get_entry, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
+from ..selectors.studies import STUDIES
+
+if TYPE_CHECKING:
+    from scoring.ml.studies.kinds import Variant
 
 MOST_SEEDS, MOST_EVALUATORS = 20, 20
 #: Options that a request gives as fields of their own.
@@ -33,7 +36,7 @@ KEEP_STEPS = timedelta(days=90)
 class StudyOptions:
     """Options of a study."""
 
-    study: str = param(help="The kind of study.", choices=tuple(KINDS))
+    study: str = param(help="The kind of study.", choices=STUDIES)
     evaluators: list[str] = param([], help="Evaluators to compare; empty: those of the kind.")
     aspect: str = param("", help="The aspect to learn and to measure; empty: all judged aspects.")
     seeds: int = param(5, help="Number of trainings of each evaluator, with successive seeds.", low=1, high=MOST_SEEDS)
@@ -70,6 +73,8 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
 
 
 def _enqueue(kind: str, project: Project, user: Any, options: StudyOptions, *, send: bool, any_encoder: bool) -> Run:
+    from scoring.ml.studies.kinds import get_kind
+
     params = plan_params(project, options, any_encoder=any_encoder)
     names = {"study": _(get_kind(options.study).title), "evaluators": ", ".join(params["evaluators"])}
     title = _("%(study)s: %(evaluators)s") if kind == "study" else _("Check: %(study)s of %(evaluators)s")
@@ -79,6 +84,7 @@ def _enqueue(kind: str, project: Project, user: Any, options: StudyOptions, *, s
 def plan_params(project: Project, options: StudyOptions, *, any_encoder: bool = False) -> dict[str, Any]:
     """Return the parameters of the run, checked as far as possible without reading the data."""
     from scoring.ml import InvalidOption
+    from scoring.ml.studies.kinds import get_kind, list_variants
 
     check_values(options)
     kind = get_kind(options.study)

@@ -18,7 +18,6 @@ from evalapp.common.queue import explain_waiting, queue_has_worker
 from evalapp.common.selectors import find_run
 from scoring.boards.render import study as render
 from scoring.forms.studies import StudyForm, initial_from
-from scoring.ml.studies.kinds import get_kind
 
 from ..selectors.runs import find_numbered_run
 from ..selectors.studies import CHECK, STUDY, list_studies
@@ -69,12 +68,14 @@ def study_start(request: HttpRequest, project: Project) -> HttpResponse:
 @project_page(GET="read")
 def study(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     """The tables of a study with picture and LaTeX, or its state while it runs."""
+    from scoring.ml.studies.kinds import get_kind
+
     run = find_study(request, project, pk)
     result = run.result
     context: dict[str, Any] = {"project": project, "run": run, "result": result}
     context["may_write"] = can(user=request.user, project=project, need="write")
-    context["kind"] = kind = get_kind(run.params["study"])
-    context["title"] = _(kind.title)
+    context["kind"] = get_kind(run.params["study"])
+    context["title"] = render.name_kind(run.params["study"])
     if result:
         column = render.choose_column(result, request.GET.get("column", ""))
         context |= {

@@ -88,8 +88,8 @@ def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):
     url = reverse("scoring:study-list", args=["alpha"])
     client.force_login(rated.researcher)
     assert "New study" in read_page(client.get(url))
-    form = {"study": "side-by-side", "evaluators": ["ridge", "length"], "aspect": "", "seeds": 1, "held_out": 30, "seed": 13,
-            "encoder": settings.ENCODERS[0]}  # fmt: skip
+    form = {"study": "side-by-side", "evaluators": ["ridge", "length"], "aspect": "", "seeds": 1,
+            "held_out": 30, "seed": 13, "encoder": settings.ENCODERS[0]}  # fmt: skip
     sent = client.post(url, form)
     check = Run.objects.get(kind="study-plan")
     assert sent.headers["Location"] == f"{url}?check={check.pk}#check"

@@ -96,7 +96,8 @@ def blocked_anova(table: ArrayLike) -> Anova:
 
 def paired_difference(first: ArrayLike, second: ArrayLike, confidence: float = 0.95) -> tuple[Estimate, float]:
     """Return the mean of `second` - `first`, paired by place, with Student's interval at the level of `confidence`, and
-    the two-sided p of the paired t-test. Pairs with an undefined value are left out; equal differences have p 1 (all 0) or 0.
+    the two-sided p of the paired t-test. Pairs with an undefined value are left out; equal differences have p 1 (all 0)
+    or 0.
 
     Raises ValueError for unequal lengths.
 

@@ -15,7 +15,6 @@ from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.render.console import as_lines
 from scoring.boards.render.latex import tabular
-from scoring.ml.studies.kinds import LABELS, get_kind
 from scoring.plots import drawing
 
 #: Names of columns and of rows that are no evaluators or systems.
@@ -71,11 +70,20 @@ ALPHA = 0.05
 
 def name_label(label: str) -> str:
     """Return the name of a row or column for people; names of evaluators and systems are unchanged."""
+    from scoring.ml.studies.kinds import LABELS
+
     if label in LABELS:
         return _(label)
     if label.startswith(_HUMAN):
         return _("human: %(aspect)s") % {"aspect": label.removeprefix(_HUMAN)}
     return _(FIGURES[label]) if label in FIGURES else label
+
+
+def name_kind(name: str) -> str:
+    """Return the title of a kind of study."""
+    from scoring.ml.studies.kinds import get_kind
+
+    return _(get_kind(name).title)
 
 
 def is_starred(cell: Mapping[str, Any]) -> bool:
@@ -192,7 +200,7 @@ def as_latex(result: Mapping[str, Any]) -> str:
     """Return a table for `booktabs` for each part, with remarks, tests and signatures as comments."""
     lines: list[str] = []
     for table in result["tables"]:
-        title = " · ".join(filter(None, (_(get_kind(result["study"]).title), table["name"])))
+        title = " · ".join(filter(None, (name_kind(result["study"]), table["name"])))
         lines += [f"% {title}", *(f"% {line}" for line in _list_tests(table))]
         head = ["", *(escape_latex(name_label(column)) for column in table["columns"])]
         rows = [
@@ -226,7 +234,9 @@ FORMATS: dict[str, tuple[Callable[[Mapping[str, Any]], str], str]] = {
 
 def plan_picture(result: Mapping[str, Any], wanted: str = "") -> drawing.Picture | None:
     """Return the picture of a column over all parts, or of the reliabilities by size; None without any figure."""
-    title = _(get_kind(result["study"]).title)
+    from scoring.ml.studies.kinds import get_kind
+
+    title = name_kind(result["study"])
     if get_kind(result["study"]).figure == "lines":
         return _plan_lines(result, title)
     column = choose_column(result, wanted)

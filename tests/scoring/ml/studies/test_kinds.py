@@ -9,6 +9,7 @@ from scoring.ml.errors import InvalidOption
 from scoring.ml.registry import get_entry
 from scoring.ml.studies import measures
 from scoring.ml.studies.kinds import ABLATIONS, KINDS, PROPOSED, get_kind, list_variants
+from scoring.selectors.studies import STUDIES
 
 
 def test_all_variants_have_options_that_their_evaluators_accept():
@@ -34,6 +35,10 @@ def test_every_kind_has_a_measure_and_accepts_its_defaults(kind):
     assert callable(getattr(measures, kind.measure))
     assert list_variants(kind)
     assert [entry.name for entry in catalogue() if kind.accepts(entry)]
+
+
+def test_requests_list_the_same_kinds():
+    assert tuple(KINDS) == STUDIES
 
 
 def test_unknown_names_are_refused_with_the_known_ones():
