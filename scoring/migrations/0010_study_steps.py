@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('accounts', '0003_membership_campaigns'),
-        ('scoring', '0008_shared_reports'),
+        ('scoring', '0009_external_evaluators'),
     ]
 
     operations = [
