@@ -82,7 +82,7 @@ class _Known:
         self.project = check.project
         #: Kind and options by slug, of evaluators named by earlier rows or by `score_sets`.
         self.named: dict[str, tuple[str, dict[str, Any]]] = {}
-        sql = "SELECT DISTINCT row ->> 'evaluator', row ->> 'kind' FROM score_sets"
+        sql = "SELECT DISTINCT json_extract(row, '$.evaluator'), json_extract(row, '$.kind') FROM score_sets"
         for slug, kind in check.staging.execute(sql).fetchall():
             if kind != Evaluator.Kind.EXTERNAL:
                 self.named[slug] = (kind, {})

@@ -18,8 +18,10 @@ from evalapp.common.params import check_values, param, seed_param, value_faults
 from evalapp.common.queue import enqueue_run
 from scoring.boards.choices import SUBSETS
 
+from ..models import Evaluator
 from ..selectors import games, reports
 from ..selectors.catalogue import check_models, get_entry, parse_options
+from ..selectors.external import refuse_scoring
 from ..selectors.inputs import get_reference_set
 from ..selectors.training import find_trained, list_trained, refuse_away
 from ..selectors.written_kinds import SAMPLE, find_sources
@@ -59,6 +61,8 @@ def start_robustness(
         refuse_away(trained)
         get_entry(trained.name)
     else:
+        if row := Evaluator.objects.filter(project=project, slug=options.evaluator).first():
+            refuse_scoring(row)
         entry = get_entry(options.evaluator)
         if entry.learns:
             text = _("%(name)s must be trained first; choose a trained evaluator.") % {"name": entry.name}

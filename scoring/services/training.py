@@ -360,6 +360,9 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
     Combinations that include it keep their scores but can no longer be updated. Raises `Conflict` while an active run
     or an open writing campaign uses it.
     """
+    if evaluator.is_external:
+        text = _("Delete the scores of %(name)s, or undo their upload; the evaluator is removed with the last of them.")
+        raise Conflict(text % {"name": evaluator.slug})
     if not (evaluator.is_trained or evaluator.is_combined):
         text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
         raise Conflict(text)

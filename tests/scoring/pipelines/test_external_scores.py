@@ -11,9 +11,13 @@ from annotation.services.undo import take_back_upload
 from evalapp.common.errors import BadInput, Conflict
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Score, ScoreSet
+from scoring.selectors.reports import check_chooser
 from scoring.selectors.score_sets import list_states
 from scoring.services.leaderboards import get_leaderboard
+from scoring.services.reports import RobustnessOptions, start_robustness
 from scoring.services.scores import apply_evaluator
+from scoring.services.several import plan_scores
+from scoring.services.training import delete_evaluator
 from tests.taking import ITEMS, OUTPUTS, WHOLE, list_errors, row_counts, take_in
 
 pytestmark = pytest.mark.django_db
@@ -249,6 +253,14 @@ def test_name_of_the_catalogue_gets_another_address(project):
 
 def test_external_evaluator_cannot_score(project):
     take(project, scores())
+    with pytest.raises(BadInput, match="comet-22 was made elsewhere"):
+        start_robustness(project=project, options=RobustnessOptions("comet-22"), send=False)
+    with pytest.raises(BadInput, match="comet-22 was made elsewhere"):
+        check_chooser(project, "comet-22")
+    (plan,) = plan_scores(project=project, evaluators=["comet-22"])
+    assert (plan.outcome, plan.why.partition(",")[0]) == ("refused", "comet-22 was made elsewhere")
+    with pytest.raises(Conflict, match="Delete the scores of comet-22"):
+        delete_evaluator(evaluator=Evaluator.objects.get(slug="comet-22"))
     with pytest.raises(BadInput, match=r"comet-22 was made elsewhere.*Upload them again, with replace"):
         apply_evaluator(project=project, evaluator="comet-22", send=False)
 
