@@ -28,6 +28,8 @@ PARTS, MOST_ROWS = 3, 4000
 #: Tolerances of the relative decrease of the loss: while the penalty is chosen, and for the final fit.
 ROUGH, EXACT = 1e-6, 1e-13
 HEAD = "head"
+#: Features are divided by their spread, but by at least this share of the median spread.
+LEAST_SPREAD = 0.1
 Doubles = npt.NDArray[np.float64]
 
 
@@ -69,9 +71,9 @@ class HeadFit:
 def fit_head(network: HasHead, data: HeadData, job: FitJob, phase: str, *, near: bool = False) -> HeadFit:
     """Set the head of `network` to the minimum of its loss on `data` plus penalty * k / (2 n) * |W - W0|^2.
 
-    W are the weights for features of mean 0 and spread 1 (n, k); W0 is 0, or with `near` those the head has. The
-    penalty of `PENALTIES` with the least loss on groups left out is taken; with one group, 1. `job` and `phase` name
-    random numbers and progress.
+    W are the weights for features of mean 0 and spread 1 (n, k), less for nearly constant ones; W0 is 0, or with `near`
+    those the head has. The penalty of `PENALTIES` with the least loss on groups left out is taken; with one group, 1.
+    `job` and `phase` name random numbers and progress.
     """
     began = time.monotonic()
     problem = _Problem.of(network, data, near=near)
@@ -121,7 +123,9 @@ class _Problem:
         features = data.features.double()
         mean = torch.zeros(features.shape[1], dtype=torch.float64) if data.centred else features.mean(dim=0)
         spread = (features - mean).square().mean(dim=0).sqrt()
-        spread = torch.where(spread > 1e-9, spread, torch.ones_like(spread))
+        # A nearly constant feature would get a huge weight, and the first step of the encoder would make it explode.
+        least = LEAST_SPREAD * spread.median()
+        spread = torch.where(spread > 0, spread, torch.ones_like(spread)).clamp_min(float(least))
         values = {name: value.double() if value.is_floating_point() else value for name, value in data.values.items()}
         layer = network.head_layer
         weights, bias = layer.weight.detach().cpu().double(), layer.bias.detach().cpu().double()

@@ -99,6 +99,17 @@ def test_head_near_a_given_one_minimises_the_distance_to_it(tmp_path: Path) -> N
     assert fitted.objective == pytest.approx(best.fun, abs=1e-9)
 
 
+def test_nearly_constant_feature_gets_no_huge_weight(tmp_path: Path) -> None:
+    """Encoders have outputs that hardly vary: with spread 1e-7 and a weight for spread 1 it would be a million."""
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(40, 4)) * [1.0, 1.0, 1.0, 1e-7] + [0.0, 0.0, 0.0, 3.0]
+    labels = torch.tensor((features[:, 3] > 3.0).astype(float))
+    network = Classifier(4, binary_loss)
+    data = HeadData(torch.tensor(features), {"labels": labels}, [f"g{row}" for row in range(40)])
+    fit_head(network, data, any_job(tmp_path), "training")
+    assert network.head_layer.weight.abs().max() < 100
+
+
 def test_penalty_is_that_of_the_least_loss_on_groups_left_out(tmp_path: Path) -> None:
     """Labels without relation to the features: the strongest of the penalties; labels that follow them: a weak one."""
     rng = np.random.default_rng(1)
