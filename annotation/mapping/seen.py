@@ -37,8 +37,9 @@ class Seen:
         self._most = most
         #: The place above the hash of the content.
         self._near: dict[int, int] = {}
+        #: Made when there are more; most imports never need the memory of the filter.
         self._far: sqlite3.Connection | None = None
-        self._filter = _Filter()
+        self._filter: _Filter | None = None
         self._files: list[str] = []
 
     def begin_file(self, name: str) -> None:
@@ -50,7 +51,7 @@ class Seen:
         of the other content."""
         code, text = hash(key), hash(content) & _WORD
         before = self._near.get(code)
-        if before is None and self._far is not None and self._filter.may_have(code):
+        if before is None and self._filter is not None and self._filter.may_have(code):
             before = self._find_far(code)
         if before is None:
             self._near[code] = (row + _FILE * (len(self._files) - 1)) << 64 | text
@@ -68,18 +69,20 @@ class Seen:
         return None if row is None else row[0] << 64 | row[1] & _WORD
 
     def _spill(self) -> None:
-        if self._far is None:
+        if self._far is None or self._filter is None:
+            self._filter = _Filter()
             self._far = sqlite3.connect("", isolation_level=None)  # a temporary file
             self._far.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-16000;")
             self._far.execute("CREATE TABLE seen (key INTEGER PRIMARY KEY, place INTEGER, content INTEGER)")
         self._far.execute("BEGIN")
         codes = sorted(self._near)
+        for code in codes:
+            self._filter.add(code)
         self._far.executemany("INSERT INTO seen VALUES (?, ?, ?)", map(self._as_row, codes))
         self._far.execute("COMMIT")
         self._near.clear()
 
     def _as_row(self, code: int) -> tuple[int, int, int]:
-        self._filter.add(code)
         value = self._near[code]
         text = value & _WORD
         return code, value >> 64, text - (text >> 63 << 64)  # a signed number
