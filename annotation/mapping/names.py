@@ -123,7 +123,7 @@ _INPUTS = frozenset(_INPUT_WORDS.split())
 #: What `sources.name_columns` adds to a name that occurs again.
 _TWICE = re.compile(r" \(\d+\)\Z")
 #: A scale after a name, as in `Fluency (1-5)`.
-_SCALE = re.compile(r"\s*[(\[](?:scale )?\d[^()\[\]]{1,80}[)\]]\s*\Z")
+_SCALE = re.compile(r"[(\[](?:scale )?\d[^()\[\]]{1,80}[)\]]\Z")
 
 
 def find_scale(labels: Iterable[str]) -> dict[str, int] | None:
@@ -144,7 +144,7 @@ def normalize(name: str) -> str:
 
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
-    column = strip_number(_SCALE.sub("", column))
+    column = strip_number(_SCALE.sub("", column.rstrip()).rstrip())
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
     plain |= {name.removeprefix(word) for word in OUTPUT_WORDS for name in plain if name.startswith(word)} & _INPUTS
     plain |= {name.removesuffix(word) for word in OUTPUT_WORDS for name in plain if name.endswith(word)} & _INPUTS
