@@ -411,7 +411,7 @@ def _check_columns(mapping: Mapping, reader: _Reader) -> None:
         elif len(names) > 1 and name not in LISTS:
             reader.fail(f"columns.{name}", _("Only context and references can have several columns."))
         if name in mapping.constants:
-            reader.fail(f"constants.{name}", _("It has a column already. Remove one of the two."))
+            reader.fail(f"constants.{name}", _("It has a column already. Remove either."))
 
 
 def _check_needed(mapping: Mapping, reader: _Reader) -> None:

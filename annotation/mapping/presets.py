@@ -468,7 +468,7 @@ PRESETS: dict[str, Preset] = {
                    columns=_same("item", "system_a", "system_b", "rater", "aspect", "verdict", "simulated"),
                    make_items=False),
             records.flatten_mt_bench_pairs,
-            gettext_noop("Upload questions and answers first. A win in only one of the two orders is a tie; errors are "
+            gettext_noop("Upload questions and answers first. A win in a single order is a tie; errors are "
                          "left out."),
         ),
         Preset(

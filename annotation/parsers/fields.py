@@ -148,7 +148,7 @@ def read_meta(row: Row, known: frozenset[str], bad: Bad) -> str:
                 if name in meta and meta[name] != row[name]:
                     bad(
                         name,
-                        _("%(name)s is in the row and, with another value, in meta. Remove one of the two.", name=name),
+                        _("%(name)s is in the row and, with another value, in meta. Remove either.", name=name),
                     )
                 meta[name] = row[name]
     return encode_plain(meta) if meta else "{}"

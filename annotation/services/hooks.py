@@ -53,7 +53,7 @@ make_exported_documents = Provider[dict[str, Any]](lambda **_asked: {})
 check_results = Provider[None](lambda _check: None)
 store_results = Provider[None](lambda _promotion: None)
 #: `(*, upload)`: removes what `store_results` added, before the outputs of the upload are removed, and returns counts
-#: by noun. `store_results` saves what it needs as `UploadChange` with a table name from `RESULT_TABLES`.
+#: by noun. `store_results` prepares this by `UploadChange` with a table name from `RESULT_TABLES`.
 undo_results = Provider[dict[str, int]](lambda **_asked: {})
 
 

@@ -128,7 +128,7 @@ def _explain_difference(row: Mapping[str, Any], name: str, kind: str, identity: 
     if (row["name"], row["kind"]) != (name, kind):
         text = _(
             "The evaluator “%(slug)s” of this project is a %(name)s (%(kind)s), not %(other)s (%(other_kind)s). Rename "
-            "one of the two."
+            "either."
         )
         return text % {**facts, "other": row["name"], "other_kind": row["kind"]}
     if _identify(row)[2] == identity:

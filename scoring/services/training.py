@@ -361,7 +361,7 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
     or an open writing campaign uses it.
     """
     if evaluator.is_external:
-        text = _("Delete the scores of %(name)s, or undo their upload; the evaluator is removed with the last of them.")
+        text = _("Delete the scores of %(name)s, or undo their upload; the evaluator goes with them.")
         raise Conflict(text % {"name": evaluator.slug})
     if not (evaluator.is_trained or evaluator.is_combined):
         text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
