@@ -8,6 +8,7 @@ from scoring.ml import option_checks
 from scoring.ml.catalogue import PAPER, RECOMMENDED, Entry
 from scoring.ml.metrics import pairwise_names
 from scoring.ml.options import ENCODER, POOLING, SCORING, choice, flag, integer, number, text
+from scoring.ml.text.tokens import BLEU_TOKENIZERS
 from scoring.ml.training.options import BATCH_SIZE, EPOCHS, INPUTS, LEARNING_RATE, PATIENCE, RATINGS, TRAIN_DEVICE
 
 #: Ways to make negatives.
@@ -15,7 +16,13 @@ NEGATIVES = ("remove", "add", "replace")
 
 OPTIONS = (
     ENCODER,
-    integer("max_length", 128, "Longest pair of query and reference in tokens.", minimum=8),
+    choice(
+        "pairing",
+        ("separate", "joint"),
+        "Read query and reference each alone and multiply their vectors, which suits encoders trained for single "
+        "texts; or both together, as in the paper.",
+    ),
+    integer("max_length", 128, "Longest pair of query and reference, or text read alone, in tokens.", minimum=8),
     integer("layer", -1, "Layer of the encoder whose vectors are used: -1 the last, -2 the one before it."),
     POOLING,
     replace(
@@ -25,6 +32,13 @@ OPTIONS = (
     ),
     choice("metric", pairwise_names(), "The multi-reference metric whose reliability is learned.", default="bleu-star"),
     RATINGS,
+    flag("lowercase", False, "Let the metric ignore case, if it can."),
+    choice(
+        "tokenize",
+        ("auto", *BLEU_TOKENIZERS),
+        "Tokeniser of the metric, if it has a choice; auto takes the one of the language.",
+        advanced=True,
+    ),
     text(
         "sizes",
         "1,2,3,5,7,10",
@@ -40,6 +54,18 @@ OPTIONS = (
     integer("heads", 4, "Heads of the attention.", minimum=1),
     number("margin", 0.05, "Margin of the contrastive loss.", minimum=0),
     flag("gold_margin", False, "Take the true difference of the two reliabilities as margin instead."),
+    integer(
+        "pretrain",
+        5,
+        "Passes by the contrastive loss alone over all items with references, before ratings are learned from; these "
+        "need no ratings. 0 leaves them out.",
+        minimum=0,
+    ),
+    flag(
+        "shrink",
+        True,
+        "Shrink gold reliabilities towards their mean by the share that is not chance: few outputs say little.",
+    ),
     number("contrast", 1.0, "Weight of the contrastive loss (eta).", minimum=0),
     text(
         "negatives",
@@ -82,11 +108,15 @@ ENTRIES = (
         papers=("gao-etal-2021-ream",),
         implementation="scoring.ml.evaluators.ream.evaluator:Ream",
         train_options=OPTIONS,
-        train_needs=("ratings", "references"),
+        train_needs=("references",),
         aspect="one",
         judges_references=True,
+        revision=2,
         profile_defaults={
             PAPER: {
+                "pairing": "joint",
+                "pretrain": 0,
+                "shrink": False,
                 "layer": -2,
                 "max_length": 64,
                 "pooling": "cls",

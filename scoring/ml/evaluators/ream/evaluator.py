@@ -17,19 +17,18 @@ from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, PairEvaluator, Partial, Progress, Query, get_references
 from scoring.ml.errors import InvalidOption, InvalidRecords, ScoringError, TrainingDataError
-from scoring.ml.evaluators.ream import training
+from scoring.ml.evaluators.ream import contrast, training
 from scoring.ml.evaluators.ream.annotate import Annotation, Search, choose_references
 from scoring.ml.evaluators.ream.gold import TEST_SIZES, count_sets
 from scoring.ml.evaluators.ream.network import ReamNetwork
-from scoring.ml.evaluators.ream.report import ReliabilityReport, report
-from scoring.ml.evaluators.ream.trainer import ReamTraining, build_metric
-from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
+from scoring.ml.evaluators.ream.report import ReliabilityReport, measure_preference, report
+from scoring.ml.evaluators.ream.trainer import ReamTraining, build_metric, check_metric_options
+from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, make_encoder, resolve_layer
 from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.frame import count_steps, probe_rows
-from scoring.ml.training.gold import choose_aspect
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.types import Dataset, Item, Record
 
@@ -49,28 +48,35 @@ class Ream(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        training.parse_kinds(job)
+        aspect = training.find_aspect(job)
+        queries = contrast.find_queries(job)
+        check_metric_options(job)
         layer = resolve_layer(job.encoder, job.integer("layer"))
         if job.flag("tune_encoder"):
             check_architecture(job.encoder)
             if layer != job.encoder.n_layers:
                 raise InvalidOption(job.name, "layer", _("must be -1 where the encoder learns"))
+            if job.text("pairing") != "joint":
+                raise InvalidOption(job.name, "pairing", _("must be joint where the encoder learns"))
         if job.encoder.width % job.integer("heads"):
             message = _("must divide the encoder's width, %(width)s")
             raise InvalidOption(job.name, "heads", message, width=job.encoder.width)
         items = training.find_items(job, aspect)
         sizes = training.parse_sizes(job)
-        pairs = sum(len(item.references) + job.integer("foreign") for item in items)
+        pairs = sum(len(item.references) + job.integer("foreign") for item in (*items, *queries))
         sets = sum(count_sets(1, len(item.references), {*sizes}, job.integer("combinations")) for item in items)
-        if not sets:
+        if not sets and aspect is not None:
             message = _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references")
             raise TrainingDataError(job.name, message, sizes=min(sizes), asked=job.text("sizes"))
-        steps = count_steps(job, sets)
+        steps = count_steps(job, sets) + job.integer("pretrain") * -(-len(queries) // job.integer("batch_size"))
         n_kinds = len(training.parse_kinds(job)) if job.number("contrast") > 0 else 0
         scale = (384 / job.encoder.width) ** 2
         rate = PAIRS_PER_SECOND * scale * 6 / layer
-        seconds = pairs / rate + sets * (1 + n_kinds) * job.integer("epochs") / (SETS_PER_SECOND * scale)
+        seconds = (
+            pairs / rate
+            + 3 * len(queries) * job.integer("pretrain") / (SETS_PER_SECOND * scale)
+            + sets * (1 + n_kinds) * job.integer("epochs") / (SETS_PER_SECOND * scale)
+        )
         if job.flag("tune_encoder"):
             seconds += 4 * sets * (1 + n_kinds) * float(np.mean(sizes)) * job.integer("epochs") / rate
         few = sum(len(item.outputs) < 6 for item in items)
@@ -82,28 +88,29 @@ class Ream(TrainedEvaluator):
         if n_empty:
             message = _("%(n_empty)s rated outputs are empty: they have the metric's worst score")
             notes.append(message % {"n_empty": f"{n_empty:,}"})
-        reader = PairEncoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
-        some = [items[place] for place in probe_rows(len(items))]
-        looked_at = reader.tokenize([replace(item.query, text=item.references[0]) for item in some])
-        notes += describe_truncation(looked_at.truncated, "pairs of query and reference", f"{reader.max_length} tokens")
+        reader = make_encoder(job.encoder, Reading.from_options(job.encoder, job.options), device="cpu")
+        listed = items or queries
+        some = [listed[place] for place in probe_rows(len(listed))]
+        truncated = reader.find_truncated([replace(item.query, text=item.references[0]) for item in some])
+        notes += describe_truncation(truncated, "pairs of query and reference", f"{reader.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
+        examples |= {"queries for contrast": len(queries)} if queries else {}
         return Plan(examples, steps, float(seconds), tuple(notes), measured=False)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
-        aspect = choose_aspect(job.name, job.train, job.aspect, ("ratings",))
-        return ReamTraining(job, aspect).run()
+        return ReamTraining(job, training.find_aspect(job)).run()
 
     @cached_property
     def metric(self) -> PairEvaluator:
         """The multi-reference metric whose reliability is predicted, for the language of the training data."""
         device = str(self.options["device"])
-        return build_metric(str(self.settings["metric"]), device, str(self.artefact.state.get("lang", "")))
+        return build_metric(self.settings, device, str(self.artefact.state.get("lang", "")))
 
     @cached_property
     def pair_encoder(self) -> PairEncoder:
         """Computes vectors of a query and a reference; caches the last 20,000 pairs."""
-        return PairEncoder(
+        return make_encoder(
             self.source,
             Reading.from_options(self.source, self.settings),
             device=self.device,
@@ -116,6 +123,7 @@ class Ream(TrainedEvaluator):
         return [
             SignatureField("metric", "m", str(settings["metric"])),
             SignatureField("mw", "mw", text_hash([self.metric.signature])),
+            *([SignatureField("pairing", "pg", "separate")] if settings.get("pairing") == "separate" else []),
             SignatureField("layer", "L", str(settings["layer"])),
             SignatureField("pool", "pl", str(settings["pooling"])),
             SignatureField("gat", "g", f"{settings['attention_kind']}x{settings['heads']}"),
@@ -189,6 +197,8 @@ class Ream(TrainedEvaluator):
         Raises `ScoringError` if no set of the data has a gold reliability.
         """
         drawn = self.artefact.seed if seed is None else seed
+        if not self.aspects:
+            raise ScoringError("it has learned by contrast alone, no ratings of an aspect; ask for its preference")
         method = cast(RatingMethod, str(self.settings["ratings"]))
         items = training.query_items(data, self.aspects[0], method)
         with tempfile.TemporaryDirectory(prefix="evalapp-report-") as folder:
@@ -203,6 +213,21 @@ class Ream(TrainedEvaluator):
                     f"that people rated differently for {self.aspects[0]}, and as many references"
                 )
             return report(self.network, prepared, samples, job.rng("test perturbations"), without)
+
+    def preference(self, data: Dataset, *, seed: int | None = None) -> dict[str, float]:
+        """How often it prefers a set of an item's own references to the same set with an answer to another query, by
+        kind, `add` and `replace`; three sets of each item of other `data`. No ratings are needed.
+
+        Raises `ScoringError` for fewer than two items with references.
+        """
+        with tempfile.TemporaryDirectory(prefix="evalapp-preference-") as folder:
+            drawn = self.artefact.seed if seed is None else seed
+            job = FitJob(self.entry, data, None, self.artefact.profile, self.settings, drawn, Path(folder))
+            queries = contrast.list_queries(data, job.rng("queries"))
+            if len(queries) < 2:
+                raise ScoringError("a preference needs two items with a query and references")
+            prepared = training.Preparer(job, self.metric, self.pair_encoder).prepare(queries, "preference")
+            return measure_preference(self.network, prepared, job.rng("preference"))
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         groups: dict[Any, list[int]] = {}

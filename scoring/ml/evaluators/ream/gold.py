@@ -84,11 +84,61 @@ def count_sets(queries: int, references: int, sizes: Collection[int], per_size: 
 
 
 class Sample(NamedTuple):
-    """A reference set of an item, with its gold reliability."""
+    """A reference set of an item, with its gold reliability, and the value to learn if it is another."""
 
     item: int
     nodes: Nodes
     gold: float
+    shrunk: float | None = None
+
+    @property
+    def target(self) -> float:
+        """The value to learn."""
+        return self.gold if self.shrunk is None else self.shrunk
+
+
+class Noise(NamedTuple):
+    """`mean` (n,) of the gold of each sample's size, `true` variance of reliabilities around it, and (n,) the variance
+    of each gold by chance."""
+
+    mean: Floats
+    true: float
+    chance: Floats
+
+    @property
+    def ceiling(self) -> float:
+        """The greatest R2 that a prediction can have on average: the share of the variance that is not chance."""
+        total = self.true + float(self.chance.mean())
+        return self.true / total if total > 0 else float("nan")
+
+
+def measure_noise(samples: Sequence[Sample], gold: Sequence[ItemGold]) -> Noise:
+    """Return how much of the gold reliability of `samples` of the items `gold` is chance.
+
+    A correlation m over n answers has the sampling variance (1 - m^2)^2 / (n - 1), with m the mean of the sets of its
+    size. The true variance is what is left of the observed one, at least 0.
+    """
+    values = np.array([sample.gold for sample in samples])
+    sizes = np.array([len(sample.nodes) for sample in samples])
+    mean = np.empty(len(values))
+    for size in np.unique(sizes):
+        mean[sizes == size] = values[sizes == size].mean()
+    n = np.array([len(gold[sample.item].human) for sample in samples])
+    chance = (1 - mean**2) ** 2 / (n - 1)
+    return Noise(mean, max(0.0, float(((values - mean) ** 2).mean() - chance.mean())), chance)
+
+
+def shrink_gold(samples: Sequence[Sample], gold: Sequence[ItemGold]) -> list[Sample]:
+    """Return the `samples` with their gold shrunk towards the mean of their size by its own reliability, the share
+    true / (true + chance) of `measure_noise`."""
+    if not samples:
+        return []
+    noise = measure_noise(samples, gold)
+    share = noise.true / np.maximum(noise.true + noise.chance, 1e-12)
+    return [
+        sample._replace(shrunk=float(mean + part * (sample.gold - mean)))
+        for sample, mean, part in zip(samples, noise.mean, share, strict=True)
+    ]
 
 
 def worse_by_removal(sample: Sample, item: ItemGold) -> list[tuple[Nodes, float]]:

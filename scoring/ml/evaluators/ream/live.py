@@ -214,8 +214,8 @@ def share_encoder(members: Sequence[Ream]) -> None:
     for member in members:
         if member.settings["tune_encoder"] or member.artefact.encoder is None:
             continue
-        names = ("layer", "pooling", "max_length", "inputs")
-        key = (member.artefact.encoder.weights, member.device, *(member.settings[name] for name in names))
+        names = ("layer", "pooling", "max_length", "inputs", "pairing")
+        key = (member.artefact.encoder.weights, member.device, *(member.settings.get(name) for name in names))
         if key in shared:
             member.pair_encoder = shared[key]
         else:

@@ -10,10 +10,14 @@ import numpy.typing as npt
 import torch
 
 from evalapp.stats.correlation.coefficients import spearman
+from scoring.ml.evaluators.ream.contrast import draw_own, list_worse
 from scoring.ml.evaluators.ream.entry import NEGATIVES
-from scoring.ml.evaluators.ream.gold import Floats, Nodes, Sample, draw_foreign
+from scoring.ml.evaluators.ream.gold import Floats, Nodes, Sample, draw_foreign, measure_noise
 from scoring.ml.evaluators.ream.training import PreparedItems, Sets
 from scoring.ml.network import Network
+
+#: Sets of each item whose preference is measured.
+DRAWS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +26,9 @@ class ReliabilityReport:
 
     `constant` is the MSE of predicting the mean gold of the set's size; R2 = 1 - mse / constant. `accuracy` by kind:
     how often the better of a set and its perturbation is predicted, within a query; gold ties are left out.
+
+    `ceiling` is the greatest R2 to be expected, because gold is partly chance (`gold.measure_noise`). `preference`:
+    `measure_preference`.
 
     A set without gold (the metric scores all outputs alike) is left out of the metrics; `zero` has mse, constant, r2
     and spearman over all `n + n_undefined` sets with 0 as the missing gold.
@@ -36,6 +43,28 @@ class ReliabilityReport:
     n_pairs: Mapping[str, int]
     n_undefined: int
     zero: Mapping[str, float]
+    ceiling: float
+    preference: Mapping[str, float]
+
+
+def measure_preference(network: Network, prepared: PreparedItems, rng: np.random.Generator) -> dict[str, float]:
+    """Return how often a `network` prefers a set of an item's own references to the same set with an answer to another
+    query, by kind: added to the set, or in place of a reference.
+
+    `DRAWS` sets of each of the `prepared` items, drawn by `rng`; chance level is 0.5, and equal predictions count half.
+    1 - add is also the share of wrong references that a set would accept.
+    """
+    device = str(next(network.parameters()).device)
+    sets = Sets(prepared)
+    samples = draw_own(prepared.gold, list(range(len(prepared.gold))) * DRAWS, rng)
+    own = predict(network, sets, [(sample.item, sample.nodes) for sample in samples], device)
+    found = {}
+    for kind in ("add", "replace"):
+        worse = list_worse(samples, [kind], prepared, rng)
+        others = predict(network, sets, [pair for _, pair in worse], device)
+        gap = own[[place for place, _ in worse]] - others
+        found[kind] = float(((gap > 0) + (gap == 0) / 2).mean()) if len(gap) else float("nan")
+    return found
 
 
 def report(
@@ -66,8 +95,9 @@ def report(
         n_pairs[kind] = len(right)
         accuracy[kind] = float(np.mean(right)) if len(right) else float("nan")
     return ReliabilityReport(
-        len(samples), **figures, accuracy=accuracy, n_pairs=n_pairs, n_undefined=len(undefined), zero=zero
-    )
+        len(samples), **figures, accuracy=accuracy, n_pairs=n_pairs, n_undefined=len(undefined), zero=zero,
+        ceiling=measure_noise(samples, prepared.gold).ceiling, preference=measure_preference(network, prepared, rng),
+    )  # fmt: skip
 
 
 def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> dict[str, float]:

@@ -13,7 +13,6 @@ import torch
 from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.translation import gettext as _
 from scoring.ml.base import PairEvaluator, Query, get_references
-from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import TooFewData, TrainingDataError
 from scoring.ml.evaluators.ream.gold import (
     Floats,
@@ -27,7 +26,7 @@ from scoring.ml.evaluators.ream.gold import (
 from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
 from scoring.ml.training.checks import refuse_nan
-from scoring.ml.training.gold import collect_rated_outputs
+from scoring.ml.training.gold import choose_aspect, collect_rated_outputs
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
@@ -139,9 +138,7 @@ class Preparer:
 
     def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
         """Of a frozen encoder they are kept in files that the folds of a cross-fitting share."""
-        unique, where = self.encoder.tokenize(records).encodings.distinct()
-        tick = self.job.report_phase(f"vectors of {part}")
-        return np.asarray(cached_vectors(self.encoder, unique, self.job.texts, "fp32", tick), dtype=np.float32)[where]
+        return self.encoder.stored_vectors(records, self.job.texts, self.job.report_phase(f"vectors of {part}"))
 
 
 def draw_samples(
@@ -231,7 +228,7 @@ class Epochs:
                     margins.append(max(0.0, sample.gold - result[1]) if gold_margin else margin)
         scores = self.predict_sets(sets)
         n = len(chosen)
-        gold = torch.tensor([sample.gold for sample in chosen], dtype=scores.dtype, device=scores.device)
+        gold = torch.tensor([sample.target for sample in chosen], dtype=scores.dtype, device=scores.device)
         return ream_loss(
             scores[:n],
             gold,
@@ -292,10 +289,18 @@ class TunedEpochs(Epochs):
         return self.network(result[spread.to(result.device)], torch.from_numpy(mask).to(result.device))
 
 
-def find_items(job: FitJob, aspect: str) -> list[QueryItem]:
-    """Return the items of the training part of a `job` for an `aspect`, computed once for check and training. Raises
-    `TrainingDataError` if there are too few, or if ratings are not numbers."""
-    return job.once(f"items of {aspect}", lambda: _checked_items(job, aspect))
+def find_aspect(job: FitJob) -> str | None:
+    """Return the aspect that a `job` learns; None without ratings, where it learns by contrast alone. Raises
+    `TrainingDataError`."""
+    if not job.train.ratings and job.aspect is None and job.integer("pretrain"):
+        return None
+    return choose_aspect(job.name, job.train, job.aspect, ("ratings",))
+
+
+def find_items(job: FitJob, aspect: str | None) -> list[QueryItem]:
+    """Return the items of the training part of a `job` for an `aspect`, computed once for check and training; none
+    without an aspect. Raises `TrainingDataError` if there are too few, or if ratings are not numbers."""
+    return [] if aspect is None else job.once(f"items of {aspect}", lambda: _checked_items(job, aspect))
 
 
 def _checked_items(job: FitJob, aspect: str) -> list[QueryItem]:

@@ -1,10 +1,11 @@
-"""Vectors of (query, reference) pairs, from a frozen or a trained encoder."""
+"""Vectors of (query, reference) pairs, from a frozen or a trained encoder: of both texts together, or of each alone."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -13,9 +14,10 @@ import torch
 
 from scoring.ml.catalogue import OptionValue
 from scoring.ml.encoders.frozen import VectorEncoder
+from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import read_context
-from scoring.ml.encodings import TokenizedTexts
+from scoring.ml.encodings import Encodings, TokenizedTexts
 from scoring.ml.errors import EncoderError
 from scoring.ml.layers.pooling import Pooling
 from scoring.ml.types import Record
@@ -42,6 +44,7 @@ class Reading:
     pooling: Pooling = "mean"
     max_length: int | None = None
     inputs: str = "both"
+    pairing: str = "joint"
 
     @classmethod
     def from_options(cls, source: EncoderSource, options: Mapping[str, OptionValue]) -> Reading:
@@ -51,6 +54,8 @@ class Reading:
             cast(Pooling, options["pooling"]),
             cast("int | None", options["max_length"]),
             str(options["inputs"]),
+            # Artefacts from before there was a choice read both texts together.
+            str(options.get("pairing", "joint")),
         )
 
 
@@ -87,6 +92,31 @@ class PairEncoder(VectorEncoder):
             return self.tokenizing.texts([text if isinstance(text, str) else " ".join(text) for text in joined])
         return self.tokenizing.records(records)
 
+    def find_truncated(self, records: Sequence[Record]) -> npt.NDArray[np.bool_]:
+        """(n,) whether a pair is longer than the encoder reads."""
+        return self.tokenize(records).truncated
+
+    def stored_vectors(self, records: Sequence[Record], folder: Path, tick: Tick) -> Vectors:
+        """(n, width) vectors of pairs, kept in files in `folder` that trainings share."""
+        unique, where = self.tokenize(records).encodings.distinct()
+        return np.asarray(cached_vectors(self, unique, folder, "fp32", tick), dtype=np.float32)[where]
+
+    def _encode(self, records: Sequence[Record], tick: Tick | None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        """As `vectors`, without cache."""
+        tokenized = self.tokenize(records)
+        unique, where = tokenized.encodings.distinct()
+        return self._read(unique, tick)[where], tokenized.truncated
+
+    def _read(self, encodings: Encodings, tick: Tick | None) -> Vectors:
+        values = np.empty((len(encodings), self.source.width), dtype=np.float32)
+        done = 0
+        for rows, found_vectors in self.batches(encodings):
+            values[rows] = found_vectors
+            done += len(rows)
+            if tick is not None:
+                tick(done, len(encodings))
+        return values
+
     def vectors(self, records: Sequence[Record], tick: Tick | None = None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
         """(n, width), and which pairs were truncated; cached pairs are not encoded again."""
         keys: list[tuple[object, str]] = [((record.context, record.source), record.text) for record in records]
@@ -96,19 +126,9 @@ class PairEncoder(VectorEncoder):
                 place.setdefault(key, row)
         if place:
             fresh = list(place)
-            tokenized = self.tokenize([records[place[key]] for key in fresh])
-            values = np.empty((len(fresh), self.source.width), dtype=np.float32)
-            unique, where = tokenized.encodings.distinct()
-            rows_of = np.empty((len(unique), self.source.width), dtype=np.float32)
-            done = 0
-            for rows, found_vectors in self.batches(unique):
-                rows_of[rows] = found_vectors
-                done += len(rows)
-                if tick is not None:
-                    tick(done, len(unique))
-            values[:] = rows_of[where]
+            values, truncated = self._encode([records[place[key]] for key in fresh], tick)
             for row, key in enumerate(fresh):
-                self._cache[key] = (values[row], bool(tokenized.truncated[row]))
+                self._cache[key] = (values[row], bool(truncated[row]))
         both = [self._cache[key] for key in keys]
         for key in keys:
             self._cache.move_to_end(key)
@@ -117,3 +137,75 @@ class PairEncoder(VectorEncoder):
         if not both:
             return np.empty((0, self.source.width), dtype=np.float32), np.zeros(0, dtype=np.bool_)
         return np.stack([vector for vector, _ in both]), np.array([cut for _, cut in both])
+
+
+class SeparateEncoder(PairEncoder):
+    """x = sqrt(width) u v, element by element, with u and v the vectors of query and reference, each encoded alone and
+    of length 1.
+
+    Encoders that were trained to embed single texts, as sentence-transformers are, hold the relation of two texts in
+    this product, hardly in one vector of both. Without one of the texts (`inputs`) its vector has equal elements.
+    """
+
+    def __init__(self, source: EncoderSource, reading: Reading, **how: Any) -> None:
+        super().__init__(source, reading, **how)
+        self._texts: OrderedDict[tuple[str, bool], tuple[Vectors, bool]] = OrderedDict()
+
+    @property
+    def kept_as(self) -> str:
+        return f"text:{self.pooling}:layer {self.layer}"
+
+    def find_truncated(self, records: Sequence[Record]) -> npt.NDArray[np.bool_]:
+        """(n,) whether query or reference is longer than the encoder reads."""
+        texts, sides = self._list_texts(records)
+        return self._tokenize(texts).truncated[sides].any(axis=1)
+
+    def stored_vectors(self, records: Sequence[Record], folder: Path, tick: Tick) -> Vectors:
+        """(n, width) vectors of pairs; those of single texts are kept in files in `folder` that trainings share."""
+        texts, sides = self._list_texts(records)
+        unique, where = self._tokenize(texts).encodings.distinct()
+        return self._multiply(np.asarray(cached_vectors(self, unique, folder, "fp32", tick))[where], sides)
+
+    def _encode(self, records: Sequence[Record], tick: Tick | None) -> tuple[Vectors, npt.NDArray[np.bool_]]:
+        texts, sides = self._list_texts(records)
+        fresh = [text for text in texts if text not in self._texts]
+        if fresh:
+            tokenized = self._tokenize(fresh)
+            values = self._read(tokenized.encodings, tick)
+            self._texts |= zip(fresh, zip(values, tokenized.truncated.tolist(), strict=True), strict=True)
+        known = [self._texts[text] for text in texts]
+        while len(self._texts) > CACHED_PAIRS:
+            self._texts.popitem(last=False)
+        cut = np.array([truncated for _, truncated in known])
+        return self._multiply(np.stack([vector for vector, _ in known]), sides), cut[sides].any(axis=1)
+
+    def _list_texts(self, records: Sequence[Record]) -> tuple[list[tuple[str, bool]], npt.NDArray[np.int64]]:
+        """Distinct texts with whether they lose their beginning if too long; and (n, 2) places of query and reference.
+        A context loses its beginning."""
+        place: dict[tuple[str, bool], int] = {}
+        sides = np.empty((len(records), 2), dtype=np.int64)
+        for row, record in enumerate(records):
+            context, cut = read_context(record)
+            query = context if isinstance(context, str) else " ".join(context)
+            for side, text in enumerate(((query, cut == "left"), (record.text, False))):
+                sides[row, side] = place.setdefault(text, len(place))
+        return list(place), sides
+
+    def _tokenize(self, texts: Sequence[tuple[str, bool]]) -> TokenizedTexts:
+        return self.tokenizing.texts(
+            [text for text, _ in texts], cut=["left" if left else "right" for _, left in texts]
+        )
+
+    def _multiply(self, vectors: Vectors, sides: npt.NDArray[np.int64]) -> Vectors:
+        length = np.linalg.norm(vectors, axis=1, keepdims=True)
+        # In place of a text that is not read there is a vector of ones.
+        unit = vectors / np.where(length > 0, length, 1.0) * self.source.width**0.5
+        u, v = unit[sides[:, 0]], unit[sides[:, 1]]
+        if self.inputs == "both":
+            return np.asarray(u * v / self.source.width**0.5, dtype=np.float32)
+        return np.asarray(u if self.inputs == "context" else v, dtype=np.float32)
+
+
+def make_encoder(source: EncoderSource, reading: Reading, **how: Any) -> PairEncoder:
+    """Return the encoder of pairs that `reading` names; `how` are its further arguments."""
+    return (SeparateEncoder if reading.pairing == "separate" else PairEncoder)(source, reading, **how)

@@ -68,6 +68,7 @@ def trained(encoder: str) -> Ream:
 def test_overfits_a_tiny_set(encoder: str) -> None:
     whole = data(3)
     given = {**QUICK, "epochs": 140, "contrast": 0.0, "learning_rate": 1e-2, "patience": None, "sizes": "1,2"}
+    given |= {"shrink": False, "pairing": "joint", "pretrain": 0}
     found = fit("ream", whole, dev=whole, encoder=encoder, **given)
     assert found.record.log[-1]["loss"] < 0.1 * found.record.log[0]["loss"]
     assert found.record.metrics["mse"] < 0.5 * found.record.metrics["constant"]
@@ -100,8 +101,9 @@ def test_edited_reference_costs_one_pass(trained: Ream, monkeypatch: pytest.Monk
     context, references = ("i like you",), ["cat", "dog ran", "tea"]
     trained.reliability(context, references)
     seen: list[int] = []
-    encode = trained.pair_encoder.tokenize
-    monkeypatch.setattr(trained.pair_encoder, "tokenize", lambda rows: (seen.append(len(rows)), encode(rows))[1])
+    tokenizing = trained.pair_encoder.tokenizing
+    encode = tokenizing.texts
+    monkeypatch.setattr(tokenizing, "texts", lambda rows, **how: (seen.append(len(rows)), encode(rows, **how))[1])
     trained.reliability(context, [*references[:2], "tea no"])
     assert seen == [1]
 
@@ -206,7 +208,7 @@ def test_same_seed_same_weights_and_interrupted_training_continues(encoder: str,
 
 
 def test_tuned_encoder_changes_and_is_in_the_folder(encoder: str, tmp_path: Path) -> None:
-    given = {**QUICK, "epochs": 2, "tune_encoder": True, "encoder_learning_rate": 1e-3}
+    given = {**QUICK, "epochs": 2, "tune_encoder": True, "encoder_learning_rate": 1e-3, "pairing": "joint"}
     found = fit("ream", data(), dev=data(3, seed=4), encoder=encoder, **given)
     assert isinstance(found, Ream)
     fresh = load_encoder(found)
@@ -320,9 +322,13 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     with pytest.raises(TrainingDataError, match="1 ratings of overall"):
         plan("ream", data(ratings=absent), encoder=encoder)
     with pytest.raises(EncoderError, match="'big_bird'"):
-        plan("ream", whole, encoder=copy_as_another_kind(encoder, tmp_path), tune_encoder=True)
-    with pytest.raises(TrainingDataError, match="no ratings"):
+        plan("ream", whole, encoder=copy_as_another_kind(encoder, tmp_path), tune_encoder=True, pairing="joint")
+    with pytest.raises(TrainingDataError, match="12 queries with references are too few to learn from without ratings"):
         plan("ream", data(ratings=()), encoder=encoder)
+    with pytest.raises(TrainingDataError, match="no ratings"):
+        plan("ream", data(ratings=()), encoder=encoder, pretrain=0)
+    with pytest.raises(InvalidOption, match="must be joint"):
+        plan("ream", whole, encoder=encoder, tune_encoder=True)
     with pytest.raises(TrainingDataError, match="2 items have references"):
         plan("ream", data(2), encoder=encoder)
     with pytest.raises(TrainingDataError, match="only one reference"):
@@ -349,4 +355,5 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
         fit("ream", data(outputs=strange), encoder=encoder, **QUICK)
     found = plan("ream", whole, encoder=encoder, sizes="1,2", combinations=3, epochs=2, batch_size=10)
     assert found.examples["reference sets"] == 12 * (3 + 3)
-    assert found.steps == -(-72 // 10) * 2
+    # Two epochs of sets, and five of the twelve queries.
+    assert found.steps == -(-72 // 10) * 2 + 5 * -(-12 // 10)

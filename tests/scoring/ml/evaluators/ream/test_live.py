@@ -57,8 +57,9 @@ def test_edit_reads_one_pair_and_no_set_again(encoder, monkeypatch):
     live = LiveReliability(evaluator)
     live.write(QUERY, TEXTS, "i")
     seen: list[int] = []
-    encode = evaluator.pair_encoder.tokenize
-    monkeypatch.setattr(evaluator.pair_encoder, "tokenize", lambda rows: (seen.append(len(rows)), encode(rows))[1])
+    tokenizing = evaluator.pair_encoder.tokenizing
+    encode = tokenizing.texts
+    monkeypatch.setattr(tokenizing, "texts", lambda rows, **how: (seen.append(len(rows)), encode(rows, **how))[1])
     monkeypatch.setattr("scoring.ml.evaluators.ream.live.GrownSet.of", None)
     live.write(QUERY, TEXTS[::-1], "i like")
     assert seen == [1]

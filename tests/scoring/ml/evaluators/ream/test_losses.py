@@ -78,6 +78,7 @@ def test_trainable_encoder_is_evaluated_after_training(tmp_path: Path) -> None:
     """The held-out figures belong to the resulting evaluator, not to the vectors before training."""
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     given = {**QUICK, "epochs": 1, "sizes": "1,2", "tune_encoder": True, "encoder_learning_rate": 1e-2, "batch_size": 8}
+    given |= {"pairing": "joint", "pretrain": 0}
     whole, dev = data(3), data(3, seed=4)
     found = fit("ream", whole, dev=dev, encoder=encoder, **given)
     assert isinstance(found, Ream)
@@ -102,6 +103,7 @@ def test_training_loop_gets_the_options(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module, "train_loop", note)
     given = {**QUICK, "weight_decay": 0.25, "patience": 4, "learning_rate": 0.125, "encoder_learning_rate": 0.5}
+    given |= {"pairing": "joint", "pretrain": 0}
     encoder = tiny_encoder("bert", tmp_path / "encoder")
     for tuned in (False, True):
         with pytest.raises(Enough):
