@@ -23,7 +23,7 @@ from scoring.ml.training.record import record_groups
 # training has at least ten such chunks, so that its curriculum has as many stages.
 _CHUNK, _STAGES = 16, 10
 #: The head alone is fitted to at most this many pairs.
-MOST_HEAD_PAIRS = 4096
+MOST_HEAD_PAIRS = 16_384
 
 
 class Draw(Protocol):
