@@ -33,10 +33,10 @@ def compare_with_reference(
         raise ValueError("items, systems, raters and values must have the same length")
     rated = dict(zip(zip(items, systems, raters, strict=True), values, strict=True))
     if len(rated) < len(values):
-        raise ValueError("a person rated the same output twice: keep one of the ratings")
+        raise ValueError("a person rated the same output twice: keep one rating")
     if reference not in systems:
         raise ValueError(f"no rating is of the system {reference!r}")
-    rows = []
+    rows: list[tuple[str, str, str]] = []
     left_out = 0
     for (item, system, rater), value in rated.items():
         if system == reference:
@@ -46,5 +46,5 @@ def compare_with_reference(
             left_out += 1
         else:
             rows.append((item, system, "a" if value > own else "b" if value < own else "tie"))
-    columns = tuple(zip(*rows, strict=True)) or ((), (), ())
-    return ReferenceVerdicts(*columns, n_left_out=left_out)
+    known_items, known_systems, verdicts = (tuple(row[place] for row in rows) for place in range(3))
+    return ReferenceVerdicts(known_items, known_systems, verdicts, left_out)

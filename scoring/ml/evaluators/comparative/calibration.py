@@ -19,6 +19,8 @@ from scoring.ml.evaluators.comparative.verdicts import Floats, Signs, decide_sig
 LEAST_PAIRS, LEAST_GROUPS = 30, 5
 #: Parts of the groups that are left out in turn for the figures of the card.
 FOLDS = 5
+#: The least temperature: of a network that knows nothing on the held-out pairs.
+LEAST_SCALE = 1e-3
 # Probabilities below this count as this: a logarithm must be finite.
 _FLOOR = 1e-9
 
@@ -74,8 +76,10 @@ def fit_calibration(probabilities: Floats, targets: Floats) -> Calibration:
         ])  # fmt: skip
         return value, slope
 
-    # A negative scale would turn the verdicts of the network round.
-    found = minimize(loss, np.array([1.0, 0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=[(0, 20), (-20, 20), (0, 20)])
+    # A negative scale would turn the verdicts of the network round, and 0 would leave no order of the pairs.
+    found = minimize(
+        loss, np.array([1.0, 0.0, 1.0]), jac=True, method="L-BFGS-B", bounds=[(LEAST_SCALE, 20), (-20, 20), (0, 20)]
+    )
     scale, level, evidence = (float(value) for value in found.x)
     fitted = _calibrated(found.x, lean, tie)
     return Calibration(scale, level, evidence, choose_threshold(fitted, float((decide_signs(targets) == 0).mean())))

@@ -49,8 +49,9 @@ class ReamTraining:
         groups = record_groups(item.query for item in items or queries)
         if job.dev is None and len(set(groups)) >= LEAST_GROUPS:
             held_out = hold_out_groups(groups, job.seed)
-            dev = [item for item, group in zip(items, groups, strict=True) if group in held_out]
-            items = [item for item, group in zip(items, groups, strict=True) if group not in held_out]
+            rated = list(zip(items, record_groups(item.query for item in items), strict=True))
+            dev = [item for item, group in rated if group in held_out]
+            items = [item for item, group in rated if group not in held_out]
             self.dev_groups = tuple(sorted(held_out))
             self.groups = tuple(group for group in self.groups if group not in held_out)
         self.items, self.dev = items, dev

@@ -144,7 +144,7 @@ class SeparateEncoder(PairEncoder):
     of length 1.
 
     Encoders that were trained to embed single texts, as sentence-transformers are, hold the relation of two texts in
-    this product, hardly in one vector of both. Without one of the texts (`inputs`) its vector has equal elements.
+    this product, hardly in one vector of both. Without query or reference (`inputs`) its vector has equal elements.
     """
 
     def __init__(self, source: EncoderSource, reading: Reading, **how: Any) -> None:
@@ -158,7 +158,7 @@ class SeparateEncoder(PairEncoder):
     def find_truncated(self, records: Sequence[Record]) -> npt.NDArray[np.bool_]:
         """(n,) whether query or reference is longer than the encoder reads."""
         texts, sides = self._list_texts(records)
-        return self._tokenize(texts).truncated[sides].any(axis=1)
+        return np.asarray(self._tokenize(texts).truncated[sides].any(axis=1))
 
     def stored_vectors(self, records: Sequence[Record], folder: Path, tick: Tick) -> Vectors:
         """(n, width) vectors of pairs; those of single texts are kept in files in `folder` that trainings share."""
@@ -177,7 +177,7 @@ class SeparateEncoder(PairEncoder):
         while len(self._texts) > CACHED_PAIRS:
             self._texts.popitem(last=False)
         cut = np.array([truncated for _, truncated in known])
-        return self._multiply(np.stack([vector for vector, _ in known]), sides), cut[sides].any(axis=1)
+        return self._multiply(np.stack([vector for vector, _ in known]), sides), np.asarray(cut[sides].any(axis=1))
 
     def _list_texts(self, records: Sequence[Record]) -> tuple[list[tuple[str, bool]], npt.NDArray[np.int64]]:
         """Distinct texts with whether they lose their beginning if too long; and (n, 2) places of query and reference.

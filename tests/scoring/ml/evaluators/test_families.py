@@ -24,7 +24,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "ream": {"epochs": 1, "metric": "token-f1", "sizes": "1,2", "combinations": 2, "heads": 2, "foreign": 2},
     "ream tuned": {
         "epochs": 1, "metric": "token-f1", "sizes": "1,2", "combinations": 2, "heads": 2, "foreign": 2,
-        "negatives": "add", "tune_encoder": True, "encoder_learning_rate": 1e-2,
+        "negatives": "add", "tune_encoder": True, "pairing": "joint", "encoder_learning_rate": 1e-2,
     },
 }  # fmt: skip
 

@@ -75,6 +75,10 @@ def test_learns_without_ratings_that_foreign_answers_are_worse(encoder: str, tmp
         found.report(data(8, seed=9))
     with pytest.raises(ScoringError, match="two items"):
         found.preference(echoes(1))
+    # Without a held-out part, a tenth of the groups is held out here as well.
+    alone = fit("ream", echoes(), encoder=encoder, **{**FAST, "pretrain": 1})
+    assert 0 < len(alone.record.dev_groups) < 40
+    assert alone.record.examples["queries for contrast"] == 40 - len(alone.record.dev_groups)
 
 
 def test_contrast_comes_before_ratings(encoder: str) -> None:
