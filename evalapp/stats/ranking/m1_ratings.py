@@ -26,7 +26,7 @@ def compare_with_reference(
     """Return the verdicts of each person on each generation against the output of the system `reference` for the same
     item, from that person's own ratings.
 
-    The columns have one row per rating of one aspect. Means over raters are the ratings of one person. Raises
+    The columns have a row per rating of an aspect. Means over raters count as ratings by a single person. Raises
     ValueError if the columns differ in length, if a person rated an output twice, or if nobody rated the reference.
     """
     if len({len(items), len(systems), len(raters), len(values)}) > 1:

@@ -29,7 +29,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def echoes(n_items: int = 40, seed: int = 3) -> Dataset:
-    """Queries of one word, whose references repeat it; no outputs and no ratings."""
+    """Queries of a single word, whose references repeat it; no outputs and no ratings."""
     rng = np.random.default_rng(seed)
     items = []
     for number in range(n_items):
@@ -106,7 +106,7 @@ def test_dialogues_are_queries() -> None:
 
 
 def test_shrinkage_by_hand() -> None:
-    """Reliabilities .9 and -.5 of sets of one reference over 5 answers, .6 and .6 of two over 10.
+    """Reliabilities .9 and -.5 of sets with a single reference over 5 answers, .6 and .6 of two over 10.
 
     Means .2 and .6. Squared distances .49, .49, 0, 0: mean .245. Variances by chance (1 - .04)^2 / 4 = .2304 and
     (1 - .36)^2 / 9 = .04551: mean .137956. True variance .107044; shares .107044 / .337444 = .317220 and .701675.
