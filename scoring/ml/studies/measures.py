@@ -27,7 +27,7 @@ from scoring.ml.types import Dataset, Record
 
 Cell: TypeAlias = Mapping[str, Any]
 Parts: TypeAlias = dict[str, dict[str, dict[str, Cell]]]
-Tick: TypeAlias = Callable[[int, int], object]
+Tick: TypeAlias = Callable[[int, int], None]
 #: Sizes of reference sets, and sets drawn of each, in a study of reliability.
 SIZES, SETS_PER_SIZE = (1, 2, 3, 5, 7, 10, 20, 30, 40), 5
 #: Replies whose changes are scored.

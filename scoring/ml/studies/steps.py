@@ -209,7 +209,7 @@ def _prepare(
     step: Step, data: StudyData, design: Design, folder: Path, report: Report | None
 ) -> list[tuple[Evaluator, Variant]]:
     if step.seed is None:
-        return [(load(variant.evaluator, **variant.scoring), variant) for variant in step.variants]
+        return [(load(variant.evaluator, **dict[str, Any](variant.scoring)), variant) for variant in step.variants]
     variant = step.variants[0]
     train, dev = _parts(variant.evaluator, data)
     scorer = fit(
