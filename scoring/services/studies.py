@@ -120,7 +120,7 @@ def _check_aspect(project: Project, options: StudyOptions, variants: Sequence[Va
 def _check_training_options(
     variants: Sequence[Variant], profile: str, given: Mapping[str, Any], *, any_encoder: bool
 ) -> None:
-    """Check that each option belongs to an evaluator of the study, and that each of these accepts it."""
+    """Check that each option belongs to an evaluator of the study, and that each evaluator accepts it."""
     from scoring.ml import InvalidOption
 
     entries = {variant.evaluator: get_entry(variant.evaluator) for variant in variants}
