@@ -116,7 +116,7 @@ def _read_data(project: Project, options: StudyOptions) -> StudyData:
 
 
 def _describe_cost(study: Study) -> dict[str, Any]:
-    """Return the numbers of steps, of stored results and of trainings, and the time of the trainings, with a sentence."""
+    """Return the numbers of steps, stored results and trainings, and the time of the trainings, with a sentence."""
     planned = [study.plans[step.variants[0].label] for step in study.missing.values()]
     plans = [plan for plan in planned if plan is not None]
     time = sum_ranges([plan.seconds_range for plan in plans])
