@@ -16,7 +16,7 @@ from scoring.ml.catalogue import Entry
 
 #: The modules that come first in the catalogue; the others follow by name.
 _FIRST = (
-    "sentinels", "bleu", "token_f1", "chrf", "rouge_l", "meteor", "distinct", "perplexity", "embedding",
+    "sentinels", "bleu", "token_f1", "chrf", "ter", "rouge_l", "meteor", "distinct", "perplexity", "embedding",
     "bertscore", "moverscore", "bleurt",
 )  # fmt: skip
 

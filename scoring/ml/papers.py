@@ -49,6 +49,12 @@ _BIBTEX = r"""
   author = {Popovi{\'c}, Maja},
   booktitle = {Proceedings of the Tenth Workshop on Statistical Machine Translation},
   year = {2015}, pages = {392--395}, doi = {10.18653/v1/W15-3049}}
+@inproceedings{snover-etal-2006-study,
+  title = {A Study of Translation Edit Rate with Targeted Human Annotation},
+  author = {Snover, Matthew and Dorr, Bonnie and Schwartz, Rich and Micciulla, Linnea and Makhoul, John},
+  booktitle = {Proceedings of the 7th Conference of the Association for Machine Translation in the Americas: Technical
+    Papers},
+  year = {2006}, pages = {223--231}}
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
   author = {Lin, Chin-Yew},
