@@ -69,7 +69,7 @@ def commands_page() -> str:
         for name, command in COMMANDS.items()
     ]
     parts = [
-        "# Commands\n\n`evalapp COMMAND`; in a checkout also `python manage.py COMMAND`. Exit code 0: done; 1: the "
+        "# Commands\n\n`evalapp COMMAND`; in a checkout `.venv/bin/evalapp COMMAND`. Exit code 0: done; 1: the "
         "work failed; 2: wrong usage, or a name that does not exist. With `--json` stdout holds one JSON object in "
         "every case: the result, or `error` (a code), `detail` and `errors`.\n",
         "\n## Without an installation\n\nThese commands need no project and no database, only an extra of the package "
@@ -78,7 +78,7 @@ def commands_page() -> str:
     ]
     for name, app in own_commands().items():
         command = load_command_class(app, name)
-        parser = command.create_parser("manage.py", name)
+        parser = command.create_parser("evalapp", name)
         rows = []
         for action in parser._actions:
             if set(action.option_strings) & COMMON_OPTIONS or action.help == argparse.SUPPRESS:

@@ -44,7 +44,7 @@ SECTIONS = (
             "index": "Lost search indexes are rebuilt; writing continues without them.",
             "database": "A connection lost in a transaction, and a database restart, leave no partial changes.",
             "disk": "A full disk is a clear error; nothing is damaged, and work continues when there is space.",
-            "supervisor": "`manage.py up` restarts killed processes, drains on TERM and leaves no orphan.",
+            "supervisor": "`evalapp up` restarts killed processes, drains on TERM and leaves no orphan.",
             "backup": "A restored backup has the same rows, and the same tables to the last digit.",
             "migrations": "Every released state of the database can be migrated with its data.",
         },
@@ -90,7 +90,7 @@ SECTIONS = (
             "health": "Liveness and readiness report the state of each part without secrets.",
             "metrics": "Figures for Prometheus, for authorised readers only.",
             "json-log": "Log lines are JSON with the number of the request and of the run.",
-            "doctor": "`manage.py doctor` describes each problem and the command that fixes it.",
+            "doctor": "`evalapp doctor` describes each problem and the command that fixes it.",
         },
     ),
 )

@@ -4,6 +4,7 @@ that a wheel installs no package with a name as common as `scoring` (docs/decisi
 `evalapp.ml` and `evalapp.index` are other names of `scoring.ml` and `retrieval.index`.
 """
 
+import shutil
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -19,6 +20,15 @@ FILES = _INCLUDED if _INCLUDED.is_dir() else _INCLUDED.parent.parent
 #: Folder of the packages `annotation`, `retrieval` and `scoring`.
 PACKAGES = _INCLUDED / "packages" if _INCLUDED.is_dir() else FILES
 _NAMES = ("annotation", "retrieval", "scoring")
+
+
+def find_program() -> str:
+    """The program `evalapp` as one types it here: its name if it is on the PATH, otherwise its path."""
+    program = Path(sys.executable).with_name("evalapp")
+    if not program.is_file() or shutil.which("evalapp") == str(program):
+        return "evalapp"
+    here = Path.cwd()
+    return str(program.relative_to(here)) if program.is_relative_to(here) else str(program)
 
 
 def prefer_own_packages() -> None:

@@ -132,3 +132,15 @@ def test_texts_have_no_machine_paths_or_registries():
         for match in suspicious.finditer(path.read_text(encoding="utf-8", errors="replace"))
     ]
     assert not found
+
+
+def test_documents_call_the_program_evalapp():
+    """`evalapp COMMAND` works in a checkout, a wheel and the image. Only install.md says what else it is called."""
+    others = {ROOT / "docs/how-to/install.md", ROOT / "CHANGELOG.md"}
+    pages = [page for page in PAGES if page not in others]
+    named = [
+        str(page.relative_to(ROOT))
+        for page in pages
+        if re.search(r"manage\.py [a-z]|python manage\.py", page.read_text())
+    ]
+    assert not named

@@ -49,25 +49,25 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/tutorial/first-evaluation.md": {"make ": MAKE},
     "docs/how-to/back-up-and-move.md": {
         "docker ": DOCKER, "createdb ": HOST, "export ": HOST,
-        "python manage.py restore": "needs an empty installation: tests/evalapp/management/test_backup.py",
-        "python manage.py backup": "tests/evalapp/management/test_backup.py",
+        "evalapp restore": "needs an empty installation: tests/evalapp/management/test_backup.py",
+        "evalapp backup": "tests/evalapp/management/test_backup.py",
         "mkdir /tmp/trial": HOST, "EVALAPP_DATA=/tmp/trial": "a second installation: tests/faults/test_backup.py",
     },
     "docs/operations/upgrade-and-rollback.md": {"": HOST},
     "docs/operations/proxy.md": {"": "tests/docs/test_proxy.py"},
-    "docs/how-to/choose-references.md": {"python manage.py ": ENCODER},
+    "docs/how-to/choose-references.md": {"evalapp ": ENCODER},
     "docs/how-to/train-an-evaluator.md": {
-        "python manage.py ": ENCODER,
+        "evalapp ": ENCODER,
         "from sentence_transformers import": "needs a trained encoder: tests/scoring/ml/test_artefact.py",
         "curl -H \"Authorization: Bearer $TOKEN\" -F name=natural": "names files by “...”: tests/scoring/api",
         "curl -H \"Authorization: Bearer $TOKEN\" -H \"Content-Type": "needs a worker of the queue live",
     },
     "docs/how-to/score-and-rank.md": {
-        "python manage.py score bertscore": ENCODER, "python manage.py systems weekend --by bertscore": ENCODER,
-        "python manage.py games": GAMES,
-        "python manage.py systems weekend --by judge": GAMES,
-        "python manage.py selection weekend --evaluator judge": "needs a trained evaluator: test_selection.py",
-        "python manage.py meta weekend --pairs --evaluators length random judge": GAMES,
+        "evalapp score bertscore": ENCODER, "evalapp systems weekend --by bertscore": ENCODER,
+        "evalapp games": GAMES,
+        "evalapp systems weekend --by judge": GAMES,
+        "evalapp selection weekend --evaluator judge": "needs a trained evaluator: test_selection.py",
+        "evalapp meta weekend --pairs --evaluators length random judge": GAMES,
         "report = project.create_report": "a client: tests/evalapp/client/test_reports.py",
     },
     "docs/how-to/run-a-study.md": {"": "trains for minutes: tests/scoring/test_studies.py"},
@@ -80,7 +80,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/how-to/export-for-other-programs.md": {"project.download": "a client: tests/evalapp/client/test_client.py"},
     "docs/how-to/publish-an-export.md": {
         "from datasets import": "needs the package datasets",
-        "python manage.py dump weekend published": "tests/annotation/management/commands/test_push.py",
+        "evalapp dump weekend published": "tests/annotation/management/commands/test_push.py",
         "project.export": "a client: tests/evalapp/client/test_notebook.py",
     },
     **{f"docs/results/{name}.md": {"python ": PAPERS} for name in
@@ -130,9 +130,7 @@ class Reader:
                         self.said[line] = self.run(line)
 
     def run(self, line: str) -> str:
-        if line.startswith("python manage.py "):
-            return self._command(shlex.split(line.removeprefix("python manage.py ")))
-        if line.startswith("evalapp score "):
+        if line.startswith("evalapp "):
             return self._command(shlex.split(line.removeprefix("evalapp ")))
         if line.startswith("python -m evalapp.stats.recompute "):
             assert recompute.main(shlex.split(line)[3:]) == 0, line

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalapp import __version__, cli
+from evalapp.layout import find_program
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -88,3 +89,16 @@ def test_fault_of_our_own_is_not_called_a_missing_package(monkeypatch: pytest.Mo
 def test_version_and_list_of_commands() -> None:
     done = subprocess.run([sys.executable, "-m", "evalapp", "version"], capture_output=True, text=True, timeout=60)
     assert done.stdout.split() == ["evalapp", __version__]
+
+
+def test_program_is_named_as_it_can_be_typed(tmp_path, monkeypatch):
+    program = tmp_path / "bin/evalapp"
+    program.parent.mkdir()
+    program.touch(mode=0o755)
+    monkeypatch.setattr("sys.executable", str(program.with_name("python")))
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert find_program() == str(program)
+    monkeypatch.chdir(tmp_path)
+    assert find_program() == "bin/evalapp"
+    monkeypatch.setenv("PATH", str(program.parent))
+    assert find_program() == "evalapp"

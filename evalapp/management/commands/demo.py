@@ -24,6 +24,7 @@ from evalapp.common import audit, commands
 from evalapp.common.errors import BadInput
 from evalapp.common.models import AuditEvent, Run
 from evalapp.common.queue import queue_has_worker
+from evalapp.layout import find_program
 
 SLUG = "demo"
 PEOPLE = ((Role.OWNER, "owner"), (Role.RESEARCHER, "researcher"), (Role.ANNOTATOR, "annotator"))
@@ -239,9 +240,9 @@ class Command(commands.Command):
         state = "has been filled" if result["loaded"] else "was filled before; its data are unchanged"
         self.stdout.write(f"The project “{result['project']}” {state}.")
         if result["runs"]:
-            self.stdout.write(f"Started {len(result['runs'])} runs; see: evalapp runs {result['project']}")
+            self.stdout.write(f"Started {len(result['runs'])} runs; see: {find_program()} runs {result['project']}")
         for name, password in result["passwords"].items():
             self.stdout.write(f"  {name:<12} password (shown once): {password}")
         if not result["passwords"]:
-            self.stdout.write("Passwords are unchanged. Set a new one: evalapp changepassword researcher")
+            self.stdout.write(f"Passwords are unchanged. Set a new one: {find_program()} changepassword researcher")
             self.stdout.write("Start again with new data and passwords: evalapp demo --reset")
