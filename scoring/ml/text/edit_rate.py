@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-#: Limits of the search: words of a shift, its distance, cells beside the diagonal of the edit distance, and shifts that
+#: Limits of the search: words of a shift, its distance, the width of the band of the edit distance, and shifts that
 #: are tried for a pair of texts.
 MAX_SIZE, MAX_DISTANCE, BEAM, MAX_TRIED = 10, 50, 25, 1000
 _FAR = 1 << 40
@@ -22,7 +22,7 @@ State = tuple[int, int, int]
 
 
 class Shift(NamedTuple):
-    """Moving `length` words from `start` to before `target`. Of several, the highest wins: by gain, then length."""
+    """Moving `length` words from `start` to before `target`. The highest wins: by gain, then length."""
 
     gain: int
     length: int
@@ -44,7 +44,7 @@ class Distances:
         for place, word in enumerate(reference):
             self.places[word] = self.places.get(word, 0) | 1 << place
         self.counts = Counter(reference)
-        #: By the number of words of a text: distances below are found beside the diagonal, too.
+        #: By the number of words of a text: distances below are found in the band, too.
         self.limits: dict[int, int] = {}
 
     def begin(self) -> State:
@@ -72,8 +72,8 @@ class Distances:
         return list(accumulate(words, lambda state, word: self.add(state, (word,)), initial=self.begin()))
 
     def trace(self, words: Sequence[str], states: Sequence[State]) -> str:
-        """The edits from the first to the last word: ` ` and `s` of a word that stays or is substituted, `d` of one to
-        delete, `i` of one to insert. Of equally good edits, the last one is the first possible of these."""
+        """The edits from the first to the last word: ` ` for a word that stays, `s` for a substituted, `d` for a
+        deleted and `i` for an inserted one. The order ` `, `s`, `d`, `i` decides from the end between equally good edits."""
         edits = []
         i, j = len(words), self.size
         while i and j:
@@ -92,14 +92,14 @@ class Distances:
         return "d" * i + "i" * j + "".join(reversed(edits))
 
     def is_exact(self, n: int, distance: int) -> bool:
-        """Whether the search beside the diagonal gives this distance and its edits for a text of `n` words: every path
+        """Whether the search in the band gives this distance and its edits for a text of `n` words: every path
         beyond costs more."""
         if n not in self.limits:
             self.limits[n] = self._find_limit(n)
         return distance < self.limits[n]
 
     def _find_limit(self, n: int) -> int:
-        """The least cost of a path beyond the cells beside the diagonal."""
+        """The least cost of a path outside the band."""
         m = self.size
         ratio = m / n
         width = get_width(ratio)
@@ -112,12 +112,12 @@ class Distances:
 
 
 def get_width(ratio: float) -> int:
-    """The cells beside the diagonal for texts whose lengths have this ratio."""
+    """The width of the band for texts whose lengths have this ratio."""
     return BEAM if ratio / 2 <= BEAM else math.ceil(ratio / 2 + BEAM)
 
 
-def trace_beside_diagonal(words: Sequence[str], reference: Sequence[str]) -> tuple[int, str]:
-    """(distance, edits) by a search beside the diagonal only, which may miss the best edits."""
+def trace_in_band(words: Sequence[str], reference: Sequence[str]) -> tuple[int, str]:
+    """(distance, edits) by a search in a band around the diagonal, which may miss the best edits."""
     n, m = len(words), len(reference)
     ratio = m / n
     width = get_width(ratio)
@@ -157,9 +157,7 @@ def count_edits(words: Words, distances: Distances) -> int:
         distance = states[-1][2]
         is_exact = distances.is_exact(len(words), distance)
         distance, edits = (
-            (distance, distances.trace(words, states))
-            if is_exact
-            else trace_beside_diagonal(words, distances.reference)
+            (distance, distances.trace(words, states)) if is_exact else trace_in_band(words, distances.reference)
         )
         if distance == fewest:  # no shift can gain
             return shifts + distance
@@ -195,7 +193,7 @@ def _measure(words: Words, changed: int, distances: Distances, states: list[Stat
     distance = distances.add(state, rest)[2]
     if distances.is_exact(len(words), distance):
         return distance
-    return trace_beside_diagonal(words, distances.reference)[0]
+    return trace_in_band(words, distances.reference)[0]
 
 
 def _list_candidates(words: Words, reference: Sequence[str], edits: str) -> Iterator[tuple[int, int, list[int]]]:

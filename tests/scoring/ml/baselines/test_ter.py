@@ -40,7 +40,7 @@ def test_equals_sacrebleu(options, peer, hyp, refs):
     assert load("ter", **options).score([Record(hyp, tuple(refs))])[0] == pytest.approx(-expected, abs=1e-9)
 
 
-# Beyond 25 words the search beside the diagonal can miss edits; with few words there are more than 1,000 shifts to try.
+# Beyond 25 words the search in a band can miss edits; with few words there are more than 1,000 shifts to try.
 @pytest.mark.parametrize(("most", "words", "n"), [(25, 6, 60), (25, 200, 60), (120, 3, 6), (120, 300, 12)])
 def test_long_texts_with_shifts_equal_sacrebleu(most, words, n):
     rng = random.Random(most * words)
