@@ -73,7 +73,7 @@ class Distances:
 
     def trace(self, words: Sequence[str], states: Sequence[State]) -> str:
         """The edits from the first to the last word: ` ` for a word that stays, `s` for a substituted, `d` for a
-        deleted and `i` for an inserted one. The order ` `, `s`, `d`, `i` decides from the end between equally good edits."""
+        deleted and `i` for an inserted one. Between equally good edits, this order decides, from the end."""
         edits = []
         i, j = len(words), self.size
         while i and j:
