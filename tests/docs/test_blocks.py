@@ -84,7 +84,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "project.export": "a client: tests/evalapp/client/test_notebook.py",
     },
     "docs/results/README.md": {"python ": PAPERS},
-    "docs/results/floors.md": {"python ": PAPERS, "evalapp ": PAPERS},
+    "docs/results/floors.md": {"evalapp ": PAPERS},
 }  # fmt: skip
 #: Pages whose Python has its own test: it needs a small encoder or a routed client, or its values are compared with the
 #: page.

@@ -171,7 +171,7 @@ def count_edits(words: Words, distances: Distances) -> int:
 def _find_shift(
     words: Words, distances: Distances, states: list[State] | None, found: tuple[int, int, str], tried: int
 ) -> tuple[Shift | None, int]:
-    """The best shift, and the number of those that were tried."""
+    """The best shift, and the number of tried shifts."""
     distance, fewest, edits = found
     best: Shift | None = None
     for start, length, targets in _list_candidates(words, distances.reference, edits):
