@@ -88,7 +88,7 @@ SETTINGS = (
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
     Setting("BACKUP_FOLDER", "none", "Folder that gets a backup of the installation every day."),
     Setting("BACKUP_TIME", "03:30", "Time of that backup, UTC."),
-    Setting("BACKUP_KEEP", "7", "Number of those backups that are kept; older ones are removed."),
+    Setting("BACKUP_KEEP", "7", "Number of daily backups to keep; older ones are removed."),
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes; larger ones are refused before the body is read."),
     Setting("MIN_FREE_MB", "200", "Uploads are refused if fewer megabytes of disk are free."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),

@@ -188,7 +188,7 @@ def _check_init(project: Project, entry: Entry, options: TrainingOptions) -> Non
         raise BadInput.for_field("encoder", text % {"name": options.init})
     known = {row.slug: row for row in trainings.list_starts(project, entry)}
     if options.init not in known:
-        text = _("“%(name)s” is no trained %(method)s of one model in %(project)s. There are: %(known)s.")
+        text = _("“%(name)s” is no trained %(method)s with a single model in %(project)s. There are: %(known)s.")
         there = ", ".join(known) or _("none yet")
         values = {"name": options.init, "method": entry.name, "project": project.slug, "known": there}
         raise BadInput.for_field("init", text % values)

@@ -179,7 +179,7 @@ class MtMetricsEval(Layout):
     def close(self) -> None:
         self._end_set()
         if self.joined:
-            self.notes.append(f"{self.joined:,} texts have line breaks, each of which is a blank.")
+            self.notes.append(f"{self.joined:,} texts have line breaks, which became blanks.")
         if self.missing:
             self.notes.append(f"{self.missing:,} lines are `{MISSING}`; when imported, this is their text.")
         self.notes += [f"The system `{name}` is `{new}`." for name, new in self.renamed.items()]

@@ -45,12 +45,12 @@ def read_start(entry: Entry, init: Given, options: Mapping[str, Any]) -> Artefac
         raise refuse(_("brings its encoder: leave out encoder"))
     if isinstance(init, str | Path):
         if not (Path(init) / ARTIFACT).is_file():
-            raise refuse(_("%(folder)s is not the folder of one trained evaluator"), folder=str(init))
+            raise refuse(_("%(folder)s is not the folder of a single trained evaluator"), folder=str(init))
         artefact = read_artefact(Path(init), entry.load_implementation().network_class)
     else:
         found = getattr(init, "artefact", None)
         if found is None:
-            raise refuse(_("must be a trained evaluator of one model, or its folder"))
+            raise refuse(_("must be a trained evaluator with a single model, or its folder"))
         artefact = found
     if artefact.evaluator != entry.name:
         raise refuse(_("is a %(found)s: begin with a %(name)s"), found=artefact.evaluator, name=entry.name)

@@ -53,7 +53,7 @@ def test_training_begins_with_an_evaluator_of_the_project(toy, tmp_path):
 @pytest.mark.parametrize(
     ("init", "given", "field", "text"),
     [
-        ("none", {}, "init", "“none” is no trained adversarial of one model in"),
+        ("none", {}, "init", "“none” is no trained adversarial with a single model in"),
         ("other", {}, "init", "There are: mine."),
         ("folds", {}, "init", "There are: mine."),
         ("mine", {"encoder": "x"}, "encoder", "Leave out the encoder"),

@@ -97,7 +97,7 @@ def refused(first: TrainedEvaluator, tmp_path: Path) -> list[tuple[str, Dataset,
     return [
         ("adversarial", rated(12), {"init": first}, "is a shared-bert: begin with a adversarial"),
         ("ridge", rated(12), {"init": first}, "its encoder stays frozen"),
-        ("shared-bert", rated(12), {"init": tmp_path / "none"}, "is not the folder of one trained evaluator"),
+        ("shared-bert", rated(12), {"init": tmp_path / "none"}, "is not the folder of a single trained evaluator"),
         ("shared-bert", rated(12), {"init": first, "encoder": "x"}, "leave out encoder"),
         ("shared-bert", rated(12), {"init": load("length")}, "must be a trained evaluator of one model"),
     ]
