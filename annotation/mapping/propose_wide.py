@@ -73,7 +73,7 @@ def _propose_outputs(draft: Draft) -> list[str]:
     generic = [name for name in others if normalize(strip_number(name)) in OUTPUT_WORDS]
     if len(generic) > 1 or (generic and len(others) > 1):
         listed = ", ".join(f"“{name}”" for name in others)
-        draft.ask("outputs", _("Which of the columns %(columns)s have outputs, and which systems wrote them?", columns=listed),
+        draft.ask("outputs", _("Which of the columns %(columns)s have outputs, and of what systems?", columns=listed),
                   others)  # fmt: skip
         return []
     others += _list_constant(draft, others)
