@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scoring.ml.artefact import read_header
 from scoring.ml.errors import ArtefactError
 
 
@@ -54,6 +53,8 @@ def list_shipped(method: str) -> list[str]:
 
 def find_shipped(name: str) -> Path:
     """Return the folder of the shipped evaluator `name`. Raises `ArtefactError` if its weights are other ones."""
+    from scoring.ml.artefact import read_header  # it imports SciPy, which metrics do not need
+
     one = SHIPPED[name]
     said = read_header(one.folder)["weights"]
     if said != one.weights:

@@ -15,7 +15,7 @@ from annotation.models import Aspect, Comparison, Item, Output, Rating, Referenc
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from scoring.models import Evaluator, Score
-from scoring.selectors.catalogue import entries
+from scoring.selectors.catalogue import entries, list_shipped
 from scoring.selectors.training import MISSING, artefact_folder, list_files
 from scoring.services.scores import apply_evaluator
 from tests.pages import fetch_figures, read_page
@@ -212,10 +212,10 @@ def test_catalogue_states_missing_data(researcher, toy):
 def test_catalogue_lists_every_evaluator_once_by_kind(researcher, toy):
     page = html.fromstring(researcher.get(address("evaluator-list")).content)
     found = {part.get("data-part"): part.xpath(".//li/@data-name") for part in page.xpath("//*[@data-part]")}
-    kinds = {entry.name: entry.kind for entry in entries()}
+    kinds = {entry.name: entry.kind for entry in entries()} | dict.fromkeys(list_shipped(), "trained")
     assert {name: {kinds[row] for row in rows} for name, rows in found.items()} == {
         "sentinel": {"sentinel"}, "words": {"baseline"}, "vectors": {"baseline"}, "alone": {"baseline"},
-        "trained": {"trained"},
+        "trained": {"trained"}, "shipped": {"trained"},
     }  # fmt: skip
     assert sorted(name for rows in found.values() for name in rows) == sorted(kinds)
 

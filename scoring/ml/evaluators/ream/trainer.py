@@ -77,9 +77,11 @@ class ReamTraining:
             encoder=network.encoder if self.tuned else None,
         )
         encoder.tokenizing.tick = job.report_rows
-        first = self._contrast(network, encoder) if self.queries else None
+        queries = self._prepare_queries(encoder) if self.queries else None
         if self.aspect is None:
-            assert first is not None
+            assert queries is not None
+            encoder.tokenizing.tick = None
+            first = self._contrast(network, *queries)
             return self._finish(network, first, {"queries for contrast": len(self.queries)}, ())
         prepared, samples, undefined = self._prepare(self.items, "train", encoder, job.integer("combinations"))
         if not samples:
@@ -96,6 +98,7 @@ class ReamTraining:
         epochs = self._epochs(network, prepared, samples, encoder)
         # From here on progress counts steps.
         encoder.tokenizing.tick = None
+        contrasted = None if queries is None else self._contrast(network, *queries)
 
         def judge(net: Network) -> dict[str, float]:
             assert dev is not None
@@ -112,9 +115,9 @@ class ReamTraining:
             network, epochs, settings, job, steps_per_epoch=epochs.steps, evaluate=judge if dev_samples else None
         )
         examples = {"items": len(self.items), "reference sets": len(samples), "held-out sets": len(dev_samples)}
-        if first is not None:
+        if contrasted is not None:
             examples["queries for contrast"] = len(self.queries)
-            loop = join_results(first, loop)
+            loop = join_results(contrasted, loop)
         noise = measure_noise(samples, prepared.gold)
         notes = _notes(loop.metrics, len(undefined), len(without), self.items, noise.ceiling)
         return self._finish(network, loop, examples, notes)
@@ -137,13 +140,17 @@ class ReamTraining:
         )
         return make_artefact(job, learned)
 
-    def _contrast(self, network: ReamNetwork, encoder: PairEncoder) -> FinetuneResult:
+    def _prepare_queries(self, encoder: PairEncoder) -> tuple[training.PreparedItems, training.PreparedItems | None]:
+        """The queries to learn from by contrast, and those held out."""
+        preparer = training.Preparer(self.job, self.metric, encoder)
+        prepared = preparer.prepare(self.queries, "contrast")
+        return prepared, preparer.prepare(self.dev_queries, "dev contrast") if len(self.dev_queries) > 1 else None
+
+    def _contrast(
+        self, network: ReamNetwork, prepared: training.PreparedItems, dev: training.PreparedItems | None
+    ) -> FinetuneResult:
         """Train by the contrastive loss alone on queries, rated or not, with the encoder as it is."""
         job = self.job
-        preparer = training.Preparer(job, self.metric, encoder)
-        prepared = preparer.prepare(self.queries, "contrast")
-        dev = preparer.prepare(self.dev_queries, "dev contrast") if len(self.dev_queries) > 1 else None
-        encoder.tokenizing.tick = None
 
         def judge(net: Network) -> dict[str, float]:
             assert dev is not None
@@ -155,12 +162,10 @@ class ReamTraining:
             lower_is_better=False,
         )  # fmt: skip
         epochs = contrast.ContrastEpochs(network, prepared, [], job, self.device)
-        result = train_loop(
+        return train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, phase="contrast",
             evaluate=judge if dev is not None else None,
         )  # fmt: skip
-        encoder.tokenizing.tick = job.report_rows
-        return result
 
     def _prepare(
         self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder, per_size: int

@@ -99,7 +99,7 @@ def refused(first: TrainedEvaluator, tmp_path: Path) -> list[tuple[str, Dataset,
         ("ridge", rated(12), {"init": first}, "its encoder stays frozen"),
         ("shared-bert", rated(12), {"init": tmp_path / "none"}, "is not the folder of a single trained evaluator"),
         ("shared-bert", rated(12), {"init": first, "encoder": "x"}, "leave out encoder"),
-        ("shared-bert", rated(12), {"init": load("length")}, "must be a trained evaluator of one model"),
+        ("shared-bert", rated(12), {"init": load("length")}, "must be a trained evaluator with a single model"),
     ]
 
 
