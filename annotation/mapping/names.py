@@ -24,7 +24,7 @@ _WORDS = {
     "references": (
         "reference references ref refs gold goldanswer goldreference groundtruth target humanreference expected "
         "expectedoutput referencetext referenceanswer postedit goldstandard correctanswer idealanswer referenz "
-        "musterlösung referenzantwort"
+        "musterlösung musterantwort referenzantwort"
     ),
     "group": "group groupid cluster thread gruppe",
     "system": "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem modell",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sys
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ STDIN = "-"
 #: The texts of a segment in one file: references, or turns of a context.
 TextsOfLine: TypeAlias = tuple[str, ...]
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_GZIP = b"\x1f\x8b"
 _BOM = "\ufeff"
 
 
@@ -121,14 +124,15 @@ def read_inputs(
 
 
 def read_file(path: str, *, encoding: str = "utf-8", tabs: bool = False) -> TextFile:
-    """Read one file; see `read_inputs`. Only line feeds end a line, alone or after a carriage return."""
+    """Read one file, also if it is packed by gzip; see `read_inputs`. Only line feeds end a line, alone or after a
+    carriage return."""
     text = _decode(path, _read_bytes(path), encoding).removeprefix(_BOM)
     lines = text.split("\n")
     if not lines[-1]:
         lines.pop()
     if not lines:
         raise FileFault(path, None, "is empty: it needs a line for each segment")
-    if path.endswith((".jsonl", ".ndjson")):
+    if path.removesuffix(".gz").endswith((".jsonl", ".ndjson")):
         return TextFile(path, list(_parse_json(path, lines)))
     if "\r" in text:
         lines = [line.removesuffix("\r") for line in lines]
@@ -137,11 +141,14 @@ def read_file(path: str, *, encoding: str = "utf-8", tabs: bool = False) -> Text
 
 def _read_bytes(path: str) -> bytes:
     try:
-        return sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        content = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        return gzip.decompress(content) if content.startswith(_GZIP) else content
     except FileNotFoundError:
         raise FileFault(path, None, "there is no such file") from None
     except IsADirectoryError:
         raise FileFault(path, None, "is a folder: name a text file") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        raise FileFault(path, None, "is a damaged gzip file: copy it again") from None
     except OSError as error:
         raise FileFault(path, None, f"cannot be read: {error.strerror}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import random
@@ -175,6 +176,17 @@ def test_stdin_json_lines_tabs_and_encodings(capsys, files, monkeypatch):
     assert one == values(score(capsys, "-i", "good.txt", "-r", "other.txt"))
 
 
+def test_packed_files_are_unpacked(capsys, files, monkeypatch):
+    expected = values(score(capsys, "-i", "good.txt", "-r", "ref.txt"))
+    write("refs.jsonl", [json.dumps([text]) for text in files["ref.txt"]])
+    for name in ("good.txt", "refs.jsonl"):
+        Path(f"{name}.gz").write_bytes(gzip.compress(Path(name).read_bytes()))
+    found = score(capsys, "-i", "good.txt.gz", "-r", "refs.jsonl.gz")
+    assert values(found) == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path("good.txt.gz").read_bytes())))
+    assert values(score(capsys, "-i", "-", "-r", "ref.txt")) == expected
+
+
 def test_sources_contexts_and_missing_references(capsys, files):
     write("gaps.txt", ["" if place in (2, 9) else line for place, line in enumerate(files["ref.txt"])])
     found = score(capsys, "-i", "good.txt", "-r", "gaps.txt", "-m", "bleu", "rouge-l")
@@ -196,6 +208,7 @@ FAULTS = {
     "only empty references": (["-i", "good.txt", "-r", "blank.txt"], ["blank.txt"]),
     "only empty outputs": (["-i", "blank.txt", "-r", "ref.txt"], ["blank.txt"]),
     "wrong encoding": (["-i", "latin.txt", "-r", "ref.txt"], ["latin.txt:2", "0xEF", "--encoding"]),
+    "a damaged gzip file": (["-i", "cut.txt.gz", "-r", "ref.txt"], ["cut.txt.gz", "damaged"]),
     "UTF-16": (["-i", "wide.txt", "-r", "ref.txt"], ["wide.txt", "--encoding utf-16"]),
     "an unknown encoding": (["-i", "good.txt", "--encoding", "klingon"], ["klingon"]),
     "broken JSON": (["-i", "broken.jsonl", "-r", "ref.txt"], ["broken.jsonl:2"]),
@@ -219,6 +232,7 @@ def test_faults_are_named_with_status_2(capsys, files, fault):
     write("short.txt", files["good.txt"][:-1])
     write("empty.txt", [])
     write("blank.txt", [" "] * N)
+    Path("cut.txt.gz").write_bytes(gzip.compress(b"yes\n" * N)[:-9])
     Path("latin.txt").write_bytes(b"yes\nna\xefve\n")
     Path("wide.txt").write_text("yes\n", encoding="utf-16")
     write("broken.jsonl", ['"a"', "b", *['"c"'] * (N - 2)])
