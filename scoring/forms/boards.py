@@ -77,7 +77,7 @@ class BoardForm(forms.Form):
         known = list_known(self.project)
         judges = list_judges(self.project) if getattr(self.query, "by", "") else []
         # Scores stay when the plug-in that made them is uninstalled.
-        needing = {entry.name for entry in entries() if "references" in entry.needs}
+        needing = {entry.name for entry in entries() if "references" in entry.needs} if judges else set()
         with_references = [row.slug for row in judges if row.name in needing]
         adaptive = self.query.kind == "systems" and has_adaptive(self.project)
         return {

@@ -5,6 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from annotation.parsers import kinds
+from annotation.parsers.writer import ALSO_READ
 from annotation.upload_guide import TABLES, find_sample
 from tests.taking import list_errors, row_counts, take_in
 
@@ -14,6 +15,8 @@ FIELDS = {
     "ratings": kinds.RATING_FIELDS,
     "comparisons": kinds.COMPARISON_FIELDS,
     "dialogues": kinds.DIALOGUE_FIELDS,
+    # The other columns of the table are for score sets of an export.
+    "scores": {"item", "system", "step", "note", *ALSO_READ["scores"]},
 }
 
 

@@ -234,6 +234,7 @@ MADE_BY_PROGRAMS = {
     "WrittenReference.state_before", "Corpus.version", "CorpusPart.sha256", "OutboxRow.name", "Leaderboard.key",
     "Leaderboard.stamp", "Snapshot.stamp", "Evaluator.folder", "Evaluator.signature", "ScoreSet.signature",
     "ScoreSet.short_signature", "ScoreSet.data_hash", "Score.note", "CurvePoint.series", "SharedReport.digest",
+    "StudyStep.digest", "StudyStep.label",
 }  # fmt: skip
 
 

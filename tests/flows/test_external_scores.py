@@ -133,7 +133,7 @@ def test_uploaded_scores_on_pages(built_in, cast, client, tmp_path):
     assert b"".join(sample.streaming_content).startswith(b"item,system,evaluator,score")
     lines = ["system,item,evaluator,score,higher_is_better"]
     lines += [
-        f"{row.system.name},{row.item.key},TER,{len(row.text) / 10},false"
+        f"{row.system.name},{row.item.key},COMET,{len(row.text) / 10},false"
         for row in project.outputs.select_related("system", "item")
     ]
 
@@ -148,15 +148,15 @@ def test_uploaded_scores_on_pages(built_in, cast, client, tmp_path):
 
     upload = send()
     assert upload.state == "done", list(upload.faults.all())
-    shown = client.get(f"/projects/{project.slug}/evaluators/ter/").content.decode()
+    shown = client.get(f"/projects/{project.slug}/evaluators/comet/").content.decode()
     assert "Scores from outside, uploaded by" in shown
     for words in (cast.researcher.username, "scores.csv", "the scores are negated", "Upload again"):
         assert words in shown
     assert "Apply again" not in shown
-    assert client.get(f"/projects/{project.slug}/evaluators/apply/ter/").status_code == 400
+    assert client.get(f"/projects/{project.slug}/evaluators/apply/comet/").status_code == 400
     listed = client.get(f"/projects/{project.slug}/evaluators/").content.decode()
     assert "external" in listed
-    board = client.get(f"/projects/{project.slug}/systems/?by=ter").content.decode()
+    board = client.get(f"/projects/{project.slug}/systems/?by=comet").content.decode()
     assert "its values are negated" in board
     metrics = client.get(f"/projects/{project.slug}/evaluation/?aspect=quality").content.decode()
     assert "negated: lower is better" in metrics
@@ -164,7 +164,7 @@ def test_uploaded_scores_on_pages(built_in, cast, client, tmp_path):
     lines[1] = lines[1].replace(",false", "1,false")
     assert send().state == "faulty"
     assert send(replace="on").state == "done"
-    deleted = client.get(f"/projects/{project.slug}/evaluators/ter/scores/delete/").content.decode()
+    deleted = client.get(f"/projects/{project.slug}/evaluators/comet/scores/delete/").content.decode()
     assert "upload the scores again" in deleted
 
 

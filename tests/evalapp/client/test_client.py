@@ -120,16 +120,16 @@ def test_rows_from_an_iterator(rita):
 
 def test_scores_of_another_program(filled):
     rows = [{"item": row["item"], "system": row["system"], "score": k} for k, row in enumerate(OUTPUTS)]
-    upload = filled.upload_scores("TER", rows, higher_is_better=False, signature="ter|v:2")
+    upload = filled.upload_scores("COMET", rows, higher_is_better=False, signature="comet|v:2")
     assert upload.counts["scores"]["added"] == 3
     (found,) = filled.score_sets()
-    assert (found["evaluator"], found["signature"].partition("|data:")[0]) == ("ter", "ter|v:2|negated")
-    assert sorted(row["value"] for row in filled.scores(evaluator="ter")) == [-2, -1, 0]
+    assert (found["evaluator"], found["signature"].partition("|data:")[0]) == ("comet", "comet|v:2|negated")
+    assert sorted(row["value"] for row in filled.scores(evaluator="comet")) == [-2, -1, 0]
     with pytest.raises(UploadFaulty, match="replace"):
-        filled.upload_scores("TER", [{**rows[0], "score": 9}], higher_is_better=False, signature="ter|v:2")
+        filled.upload_scores("COMET", [{**rows[0], "score": 9}], higher_is_better=False, signature="comet|v:2")
     frame = pytest.importorskip("pandas").DataFrame([{**rows[0], "score": math.nan}])
-    filled.upload_scores("TER", frame, higher_is_better=False, signature="ter|v:2", replace=True)
-    assert sum(row["value"] is None for row in filled.scores(evaluator="ter")) == 1
+    filled.upload_scores("COMET", frame, higher_is_better=False, signature="comet|v:2", replace=True)
+    assert sum(row["value"] is None for row in filled.scores(evaluator="comet")) == 1
 
 
 def test_invalid_rows_raise_an_exception_with_rows(rita, tmp_path):

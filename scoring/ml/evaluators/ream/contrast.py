@@ -82,6 +82,8 @@ class ContrastEpochs(Epochs):
     def _contrast(self, chosen: Sequence[Sample], rng: np.random.Generator) -> torch.Tensor:
         worse = list_worse(chosen, self.kinds, self.prepared, rng)
         scores = self.predict_sets([*((one.item, one.nodes) for one in chosen), *(pair for _, pair in worse)])
+        if not worse:  # no item of the batch has an answer to another query
+            return scores.sum() * 0.0
         n = len(chosen)
         margin = self.job.number("margin")
         return torch.relu(margin - scores[:n][[owner for owner, _ in worse]] + scores[n:]).mean()
