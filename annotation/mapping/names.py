@@ -44,8 +44,14 @@ _WORDS = {
         "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark "
         "bewertung note punkte wertung"
     ),
-    "system_a": "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella",
-    "system_b": "systemb modelb model2 system2 generator2 sysb rightmodel rightsystem modelright systemright modellb",
+    "system_a": (
+        "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella chosenmodel "
+        "chosensystem modelchosen systemchosen"
+    ),
+    "system_b": (
+        "systemb modelb model2 system2 generator2 sysb rightmodel rightsystem modelright systemright modellb "
+        "rejectedmodel rejectedsystem modelrejected systemrejected"
+    ),
     "text_a": (
         "texta responsea outputa answera output1 response1 answer1 text1 conversationa leftresponse antworta antwort1"
     ),

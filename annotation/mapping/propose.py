@@ -47,6 +47,14 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
     """The mapping of a preset for a table. What the file does not tell is a question."""
     mapping = preset.make_mapping(table)
     reasons = [Reason("preset", (), _("The columns are those of %(format)s.", format=_(preset.label)))]
+    dropped = [word for word, number in mapping.values.get("value", {}).items() if number is None and word.strip()]
+    if dropped:
+        message = _(
+            "These answers have no number, so their judgements are left out: %(words)s. Give each a number to import "
+            "them.",
+            words=", ".join(f"“{word}”" for word in dropped[:10]),
+        )
+        reasons.append(Reason("values.value", (), message))
     questions = []
     try:
         read_mapping(mapping.as_json())

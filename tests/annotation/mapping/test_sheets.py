@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,26 @@ def test_answers_of_a_form_are_ratings_by_the_words_of_their_scale(tmp_path):
     assert proposal.mapping.preset == "google-forms"
     assert proposal.mapping.values["value"] == {"Agree": 4, "Disagree": 2, "Strongly agree": 5, "Neutral": 3}
     assert [(one.member, one.options) for one in proposal.questions][-1] == ("ratings", tuple(names))
+
+
+def test_preferences_keep_the_systems(tmp_path):
+    rows = ["why?,so,no,gpt,llama", "how?,thus,hm,llama,gpt"]
+    proposal = propose(tmp_path, "prompt,chosen,rejected,chosen_model,rejected_model", rows)
+    assert proposal.questions == []
+    judged = [row.values for row in convert(tmp_path, proposal) if row[1] == "comparisons"]
+    assert [(row["system_a"], row["system_b"], row["verdict"]) for row in judged] == [
+        ("gpt", "llama", "a"), ("llama", "gpt", "a"),
+    ]  # fmt: skip
+
+
+def test_answers_without_a_number_that_a_preset_leaves_out_are_named(tmp_path):
+    results = [
+        {"from_name": "fluency", "to_name": "text", "type": "rating", "value": {"rating": 4}},
+        {"from_name": "verdict", "to_name": "text", "type": "choices", "value": {"choices": ["Good"]}},
+    ]
+    data = {"item_id": "q", "prompt": "why?", "model": "gpt", "response": "so"}
+    task = {"id": 1, "data": data, "annotations": [{"completed_by": 1, "result": results}]}
+    (tmp_path / "tasks.json").write_text(json.dumps([task]))
+    proposal = propose_mapping(open_table(tmp_path / "tasks.json"))
+    assert proposal.mapping.preset == "label-studio-ratings"
+    assert ["“Good”" in one.message for one in proposal.reasons if one.member == "values.value"] == [True]
