@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from annotation.parsers.faults import Limits, StopReading
-from annotation.parsers.parquet import read_parquet
-from annotation.parsers.parquet_process import BOUNDS
-from evalapp.translation import gettext as _
+from annotation.parsers.faults import Limits
+from annotation.parsers.parquet import read_columns, read_parquet
 
 from .mapping import Reading
 from .sources import Report, Row, Source, flatten_row
@@ -22,11 +17,8 @@ class ParquetSource(Source):
 
     def __init__(self, path: Path, name: str, reading: Reading, limits: Limits) -> None:
         super().__init__(path, name, reading, limits)
-        try:
-            schema = pq.ParquetFile(path, **BOUNDS).schema_arrow
-        except (pa.ArrowException, OSError) as error:
-            raise StopReading(_("The file is not Parquet, or is damaged. Write it again.")) from error
-        self.columns = [name for field in schema for name in _name_parts(field.name, field.type)]
+        with path.open("rb") as raw:
+            self.columns = read_columns(raw, limits)
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:
         with self.path.open("rb") as raw:
@@ -36,13 +28,3 @@ class ParquetSource(Source):
                 self.position = min(size, count)
                 yield number, flatten_row(row)
         self.position = size
-
-
-def _name_parts(name: str, kind: pa.DataType) -> Iterator[str]:
-    """The column, or those of the parts of its objects."""
-    if pa.types.is_struct(kind) and kind.num_fields:
-        for k in range(kind.num_fields):
-            part = kind.field(k)
-            yield from _name_parts(f"{name}.{part.name}", part.type)
-    else:
-        yield name

@@ -5,7 +5,7 @@ process with limited memory reads the file (`parquet_process`), and writes each 
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import IO
+from typing import IO, Any
 
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
@@ -28,9 +28,8 @@ def read_parquet(
     """(row number from 1, row); nulls are absent. `lost` gets the identifying values of a faulty row. `is_lenient`:
     times are texts, NaN is absent, and bytes are left out, as for files of any layout."""
     rows = 0
-    arguments = [limits.row_bytes, limits.rows, limits.total_bytes, table, "lenient" if is_lenient else ""]
     with ExitStack() as stack:
-        for line in read_process(stack, _MODULE, arguments, raw, _describe_damage):
+        for line in _read_lines(stack, raw, limits, table, "lenient" if is_lenient else ""):
             rows += 1
             match line:
                 case [number, row]:
@@ -40,6 +39,18 @@ def read_parquet(
                     lost(number, key)
     if not rows:
         raise StopReading(_("The file has no rows. Leave it out, or write its rows."))
+
+
+def read_columns(raw: IO[bytes], limits: Limits) -> list[str]:
+    """The names of the columns; `object.part` for each part of a column of objects. Raises `StopReading`."""
+    with ExitStack() as stack:
+        [(_place, names)] = _read_lines(stack, raw, limits, "", "columns")
+    return list(names)
+
+
+def _read_lines(stack: ExitStack, raw: IO[bytes], limits: Limits, table: str, mode: str) -> Iterator[list[Any]]:
+    arguments = [limits.row_bytes, limits.rows, limits.total_bytes, table, mode]
+    return read_process(stack, _MODULE, arguments, raw, _describe_damage)
 
 
 def _describe_damage(rows: int) -> str:

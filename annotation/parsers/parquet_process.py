@@ -1,6 +1,6 @@
 """The process that reads a Parquet file for `parquet.read_parquet`: the file on stdin, limits as arguments, lines of
 JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a faulty row, `[number, message, "stop"]` the
-reason why reading stopped.
+reason why reading stopped. For `parquet.read_columns` the only line is `[0, names of columns]`.
 
 Text columns are read as dictionaries, so that repeated values are in memory once, and the size of each row is counted
 before it is created. Columns with much text in a row group are read plainly, because their dictionary would hold all of
@@ -30,7 +30,7 @@ from evalapp.translation import gettext as _
 _ROWS, _BYTES = 1000, 8 << 20
 #: Limits on columns and parts of the file's metadata, because the library allocates memory for each before reading.
 _MOST_COLUMNS, _MOST_PARTS, _LONGEST_NAME = 1000, 200_000, 1 << 20
-BOUNDS = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
+_BOUNDS = {"thrift_container_size_limit": _MOST_PARTS, "thrift_string_size_limit": _LONGEST_NAME << 5}
 _BUFFER = 1 << 16
 #: The most bytes of a column in a row group, uncompressed, that is read as a dictionary.
 _MOST_DICTIONARY = 32 << 20
@@ -117,21 +117,40 @@ def _sizes(array: pa.Array) -> np.ndarray[Any, Any]:
     raise pa.ArrowNotImplementedError(f"columns of the type {kind} are not read")
 
 
-def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = False) -> Iterator[list[Any]]:
-    """The lines to write, see above. `is_lenient`: see `parquet.read_parquet`."""
+def _open_file(path: Any) -> pq.ParquetFile:
     try:
-        described = pq.ParquetFile(path, **BOUNDS).metadata
+        file = pq.ParquetFile(path, **_BOUNDS)
     except (pa.ArrowException, OSError) as error:
         raise StopReading(_("The file ends in .parquet and is not Parquet, or is damaged. Write it again.")) from error
-    if described.num_rows > limits.rows:
-        raise StopReading(limits.describe_rows())
-    if described.num_columns > _MOST_COLUMNS:
+    if file.metadata.num_columns > _MOST_COLUMNS:
         raise StopReading(
             _(
                 "The file has more than %(most)s columns. Leave out those that are not needed.",
                 most=f"{_MOST_COLUMNS:,}",
             )
         )
+    return file
+
+
+def read_columns(path: Any) -> Iterator[list[Any]]:
+    """The line with the names of the columns; those of the parts of objects instead of the objects."""
+    yield [0, [name for field in _open_file(path).schema_arrow for name in _name_parts(field.name, field.type)]]
+
+
+def _name_parts(name: str, kind: pa.DataType) -> Iterator[str]:
+    if pa.types.is_struct(kind) and kind.num_fields:
+        for k in range(kind.num_fields):
+            part = kind.field(k)
+            yield from _name_parts(f"{name}.{part.name}", part.type)
+    else:
+        yield name
+
+
+def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = False) -> Iterator[list[Any]]:
+    """The lines to write, see above. `is_lenient`: see `parquet.read_parquet`."""
+    described = _open_file(path).metadata
+    if described.num_rows > limits.rows:
+        raise StopReading(limits.describe_rows())
     groups = [described.row_group(k) for k in range(described.num_row_groups)]
     if sum(group.total_byte_size for group in groups) > limits.total_bytes:
         raise StopReading(limits.describe_size())
@@ -142,7 +161,7 @@ def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = Fals
         and all(group.column(k).total_uncompressed_size <= _MOST_DICTIONARY for group in groups)
     ]
     widest = max((group.total_byte_size / group.num_rows for group in groups if group.num_rows > 0), default=1)
-    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **BOUNDS)
+    file = pq.ParquetFile(path, read_dictionary=texts, buffer_size=_BUFFER, pre_buffer=False, **_BOUNDS)
     objects = OBJECTS & frozenset(COLUMNS.get(table, OBJECTS))
     number = total = 0
     try:
@@ -270,7 +289,8 @@ def memory_for(limits: Limits) -> int:
 def main() -> int:
     limits, table, mode = Limits(*map(int, sys.argv[1:4])), sys.argv[4], sys.argv[5]
     file = open(0, "rb", closefd=False)  # noqa: SIM115
-    return print_lines(read_all(file, limits, table, is_lenient=mode == "lenient"), memory_for(limits))
+    lines = read_columns(file) if mode == "columns" else read_all(file, limits, table, is_lenient=mode == "lenient")
+    return print_lines(lines, memory_for(limits))
 
 
 if __name__ == "__main__":

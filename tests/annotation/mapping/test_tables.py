@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import json
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from annotation.mapping import Reading, open_files, open_table
 from annotation.mapping.xlsx_process import read_all
 from annotation.parsers import Limits, StopReading
 
+ROOT = Path(__file__).resolve().parents[3]
 ROWS = [{"id": f"q{k}", "prompt": f"Ünïcode, “{k}”?", "gpt": f"line one\nline {k}", "score": k} for k in range(1, 6)]
 COLUMNS = list(ROWS[0])
 
@@ -126,6 +129,22 @@ def test_a_sheet_of_many_cells_is_read_in_little_memory(tmp_path):
             peaks.append(tracemalloc.get_traced_memory()[1])
             tracemalloc.stop()
     assert peaks[1] < peaks[0] + 1_000_000, peaks
+
+
+def test_parquet_is_only_opened_by_the_limited_process(tmp_path):
+    """A worker neither loads the library, which takes over 100 MB, nor reads metadata without a limit of memory."""
+    rows = [{"id": 1, "output": {"text": "a", "model": {"name": "m"}}}]
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    program = """
+import sys
+from pathlib import Path
+from annotation.mapping import open_table
+table = open_table(Path(sys.argv[1]))
+print(sorted(name for row in list(table) for name in row[1]), "pyarrow" in sys.modules, "numpy" in sys.modules)
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "a.parquet")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.strip() == "['id', 'output.model.name', 'output.text'] False False"
 
 
 def test_times_maps_and_decimals_in_parquet(tmp_path):
