@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -50,9 +50,11 @@ NOT_INSTALLED = gettext_noop(
 class TrainForm(forms.Form):
     """An empty option means the value of the profile, which the help text names."""
 
-    def __init__(self, *args: Any, project: Project, entry: Entry, **kwargs: Any) -> None:
+    def __init__(
+        self, *args: Any, project: Project, entry: Entry, further: Sequence[Project] = (), **kwargs: Any
+    ) -> None:
         super().__init__(*args, **kwargs)
-        self.entry, self.project = entry, project
+        self.entry, self.project, self.further = entry, project, further
         self.defaults = {name: entry.train_defaults(name) for name in entry.profiles}
         #: Options without choices: (label, help, what is missing).
         self.lacking: list[tuple[str, str, str]] = []
@@ -156,6 +158,15 @@ class TrainForm(forms.Form):
                     choices=choices, required=False, widget=forms.CheckboxSelectMultiple, label=_(LIST_LABELS[name]),
                     help_text=_("None selected: all."),
                 )  # fmt: skip
+        if self.further:
+            self.fields["projects"] = forms.MultipleChoiceField(
+                choices=[(other.slug, other.name or other.slug) for other in self.further], required=False,
+                widget=forms.CheckboxSelectMultiple, label=_("Further projects"),
+                help_text=_(
+                    "Learn from them as well, with a head for each scale. Nothing is learned from content that is held "
+                    "out here. Members of this project can then see the names of their groups and some of their texts."
+                ),
+            )  # fmt: skip
 
     def _option_field(self, option: Option) -> forms.Field:
         values = {name: defaults[option.name] for name, defaults in self.defaults.items()}
@@ -195,7 +206,7 @@ class TrainForm(forms.Form):
         hidden = {f"option_{option.name}" for option in self.entry.train_options if option.advanced} | {"seed"}
         groups: dict[str, list[Any]] = {"first": [], "basic": [], "advanced": [], "data": []}
         for name in self.fields:
-            is_data, is_option = name in (*LISTS, "references"), name.startswith("option_")
+            is_data, is_option = name in (*LISTS, "references", "projects"), name.startswith("option_")
             group = "advanced" if name in hidden else "data" if is_data else "basic" if is_option else "first"
             groups[group].append(self[name])
         return groups
@@ -222,6 +233,7 @@ class TrainForm(forms.Form):
             name=given["name"],
             apply=given["apply"],
             init=given.get("init", ""),
+            projects=tuple(given.get("projects", ())),
             options=options,
             **lists,
         )
@@ -237,6 +249,7 @@ def initial_from(entry: Entry, params: Mapping[str, Any]) -> dict[str, Any]:
     }
     data = {name: params["data"][name] for name in (*LISTS, "references")}
     first = {name: params.get(name, "") for name in ("profile", "aspect", "folds", "seed", "name", "apply", "init")}
+    data["projects"] = params.get("projects", [])
     # Without a name, the slug was generated.
     slug = params.get("slug", "")
     first["name"] = first["name"] or ("" if re.fullmatch(rf"{re.escape(entry.name)}-\d+", slug) else slug)
@@ -271,6 +284,8 @@ def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, 
     if data["references"] != ORIGINAL:
         result.append((_("References"), data["references"]))
     result += [(_(LIST_LABELS[name]), ", ".join(data[name])) for name in LISTS if data[name]]
+    if params.get("projects"):
+        result.append((_("Further projects"), ", ".join(params["projects"])))
     for option in entry.train_options:
         value = params["options"].get(option.name)
         if value != defaults.get(option.name):

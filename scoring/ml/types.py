@@ -194,30 +194,38 @@ class Dataset:
         """
         if by != "group":
             raise ValueError(f"split(by={by!r}): only whole groups may be parted; use by='group'")
-        group_of_item = {item.id: item.group or f"item:{item.id}" for item in self.items}
+        groups = set(self.name_groups().values())
+        return self.divide(assign_groups(groups, seed, shares), len(shares))
+
+    def name_groups(self) -> dict[tuple[str, str], str]:
+        """Return the split group of each item and dialogue, by ("item" or "dialogue", id)."""
         named = {item.group for item in self.items}
-        group_of_dialogue = {d.id: d.id if d.id in named else f"dialogue:{d.id}" for d in self.dialogues}
-        parts = assign_groups({*group_of_item.values(), *group_of_dialogue.values()}, seed, shares)
-        part_of_item = {item: parts[group] for item, group in group_of_item.items()}
-        part_of_dialogue = {dialogue: parts[group] for dialogue, group in group_of_dialogue.items()}
+        return {
+            **{("item", item.id): item.group or f"item:{item.id}" for item in self.items},
+            **{("dialogue", d.id): d.id if d.id in named else f"dialogue:{d.id}" for d in self.dialogues},
+        }
+
+    def divide(self, part_of_group: Mapping[str, int], n: int) -> tuple[Dataset, ...]:
+        """Return `n` parts of whole groups; `part_of_group` has the number of each group of `name_groups`."""
+        part_of_row = {row: part_of_group[group] for row, group in self.name_groups().items()}
 
         def part_of_rating(rating: Rating) -> int:
             if rating.dialogue is not None:
-                return part_of_dialogue[rating.dialogue]
-            return part_of_item[rating.item or ""]
+                return part_of_row["dialogue", rating.dialogue]
+            return part_of_row["item", rating.item or ""]
 
         part_of: dict[str, Callable[[Any], int]] = {
-            "items": lambda row: part_of_item[row.id],
-            "outputs": lambda row: part_of_item[row.item],
+            "items": lambda row: part_of_row["item", row.id],
+            "outputs": lambda row: part_of_row["item", row.item],
             "ratings": part_of_rating,
-            "comparisons": lambda row: part_of_item[row.item],
-            "dialogues": lambda row: part_of_dialogue[row.id],
+            "comparisons": lambda row: part_of_row["item", row.item],
+            "dialogues": lambda row: part_of_row["dialogue", row.id],
         }
 
         def choose(part: int) -> Dataset:
             return self._with_rows(lambda name: (row for row in getattr(self, name) if part_of[name](row) == part))
 
-        return tuple(map(choose, range(len(shares))))
+        return tuple(map(choose, range(n)))
 
     def merge(self, others: Iterable[Dataset]) -> Dataset:
         """These rows and those of the `others`, which are parts of the same dataset."""

@@ -134,7 +134,7 @@ def _open(
     if trained is not None and entry.aspect == "many" and parsed.get("aspect", "") is None:
         scorers = [
             (aspect, load_artefact(trained, {**parsed, "aspect": aspect}, verify=False))
-            for aspect in measure.component_names
+            for aspect in _list_aspects(measure, trained)
         ]
 
     def open_all() -> list[Target]:
@@ -160,6 +160,15 @@ def _open(
     for target in targets:
         context.log(f"Signature: {target.score_set.full_signature}")
     return measure, targets
+
+
+def _list_aspects(measure: Scorer, trained: Evaluator) -> list[str]:
+    """Return the aspects to score: all, except the scales of further projects that it learned from as well."""
+    from scoring.ml.training.sets import name_scale
+
+    sets = trained.record["models"][0].get("sets", ()) if trained.record.get("choice") else ()
+    suffixes = tuple(name_scale("", row["name"]) for row in sets)
+    return [name for name in measure.component_names if not name.endswith(suffixes)]
 
 
 def load_trained(trained: Evaluator, options: dict[str, Any]) -> Any:

@@ -6,8 +6,9 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from evalapp.common.runner import RunContext
 from ..models import CurvePoint, Evaluator
 from ..selectors.catalogue import get_entry, make_refusal
 from ..selectors.datasets import DataChoice, build_dataset
+from ..selectors.further import add_scales, find_further, read_further
 from ..selectors.training import artefact_folder, find_trained
 from ..services.artefacts import sweep_incoming
 from ..services.leaderboards import renew_leaderboards
@@ -35,6 +37,7 @@ from .training_report import Reporter, TimeLeft, describe_checkpoints, sum_range
 if TYPE_CHECKING:
     from scoring.ml import Dataset, Plan
     from scoring.ml import Evaluator as Scorer
+    from scoring.ml.training.cross_fit import AddSets
     from scoring.ml.training.job import Report
 
 #: Checkpoints of a run without success are removed after this time.
@@ -52,7 +55,7 @@ def run(context: RunContext, *, slug: str, data: dict[str, Any], apply: bool = F
         _sweep_work(context.run)
         sweep_incoming()
         with refuse_scoring_errors():
-            scorer = _train(context, Training.from_params(params, context.project), data, folder)
+            scorer = _train(context, Training.from_params(params, context.project), params, data, folder)
         context.progress(0, None, "files", "storing")
         context.make_sure()
         row = publish(context.run, slug, scorer, data)
@@ -92,7 +95,7 @@ def check(context: RunContext, **params: Any) -> dict[str, Any]:
     """The job `plan`: only the dry check. That the data are not enough is a result."""
     context.progress(0, None, "rows", "reading")
     try:
-        plan = check_training(context.project, _report_check(context), **params)
+        plan = check_training(context.project, _report_check(context), user=context.user, **params)
     except NotEnough as error:
         plan = {"evaluator": params["evaluator"], "verdict": {"code": NOT_ENOUGH, "text": error.detail}}
     context.log(plan["verdict"]["text"])
@@ -106,15 +109,17 @@ def _report_check(context: RunContext) -> Report:
 
 
 def check_training(
-    project: Project, report: Report | None = None, *, data: Mapping[str, Any], **params: Any
+    project: Project, report: Report | None = None, *, data: Mapping[str, Any], user: Any = None, **params: Any
 ) -> dict[str, Any]:
-    """Return counts, steps, seconds, warnings and the verdict on a training. Raises `NotEnough` if data are missing."""
+    """Return counts, steps, seconds, warnings and the verdict on a training. Raises `NotEnough` if data are missing.
+    `user` must be allowed to read the further projects; None may read all."""
     from scoring.ml import EncoderError, InvalidOption, TrainingDataError
 
     training = Training.from_params(params, project)
     try:
         with refuse_scoring_errors(InvalidOption, EncoderError, TrainingDataError):
             dataset = read_data(project, training.evaluator, data)
+            training = training.learn_further(project, params.get("projects", ()), user, data)
             plan = training.plan(dataset, report)
     except TrainingDataError as error:
         raise NotEnough(str(error)) from error
@@ -148,6 +153,8 @@ class Training:
     folds: int
     #: Folder of the trained evaluator to begin with.
     init: Path | None = None
+    #: Adds the data of further projects to the parts of each model.
+    add: AddSets | None = None
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], project: Project) -> Training:
@@ -157,6 +164,15 @@ class Training:
         init = params.get("init")
         folder = artefact_folder(find_trained(project, init)) if init else None
         return cls(**{**{name: params[name] for name in names}, "aspect": params["aspect"] or None, "init": folder})
+
+    def learn_further(self, project: Project, slugs: Sequence[str], user: Any, data: Mapping[str, Any]) -> Training:
+        """Return the training with the data of further projects, which the user must be allowed to read now."""
+        further = find_further(project, slugs, user)
+        if not further:
+            return self
+        entry = get_entry(self.evaluator)
+        add = read_further(project, entry, further, aspect=self.aspect or "", seed=self.seed, data=data)
+        return replace(self, add=add, options=add_scales(self.options, entry, further))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -170,7 +186,8 @@ class Training:
         """Return the plan of all models together."""
         from scoring.ml.types import ROWS
 
-        plans = [self._plan_model(dataset, train, dev, report) for train, dev in self._parts(dataset)]
+        parts = self._parts(dataset)
+        plans = [self._plan_model(dataset, train, dev, report) for train, dev in parts]
         seconds = [plan.seconds for plan in plans]
         return {
             "evaluator": self.evaluator,
@@ -181,6 +198,7 @@ class Training:
             "afterwards": sum(plan.afterwards for plan in plans),
             **sum_ranges([plan.seconds_range for plan in plans]),
             "notes": merge_notes([note for plan in plans for note in plan.notes]),
+            "sets": _describe_sets(parts[0][0]),
             **{name: len(getattr(dataset, name)) for name in ROWS},
             "simulated": sum(row.simulated for row in (*dataset.ratings, *dataset.comparisons)),
         }
@@ -209,15 +227,15 @@ class Training:
         from scoring.ml.training.cross_fit import fold_parts
 
         if self.folds > 1:
-            return list(fold_parts(self.evaluator, dataset, self.folds, self.seed))
-        train, dev, _test = self._split(dataset)
-        return [(train, dev)]
+            return list(fold_parts(self.evaluator, dataset, self.folds, self.seed, self.add))
+        return [self._split(dataset)]
 
-    def _split(self, dataset: Dataset) -> tuple[Dataset, ...]:
+    def _split(self, dataset: Dataset) -> tuple[Dataset, Dataset]:
         from scoring.ml import TrainingDataError
 
         try:
-            return dataset.split(seed=self.seed, by="group")
+            train, dev, test = dataset.split(seed=self.seed, by="group")
+            return self.add(train, dev, test) if self.add else (train, dev)
         except ValueError as error:
             raise TrainingDataError(self.evaluator, f"{error}") from error
 
@@ -226,11 +244,18 @@ class Training:
         from scoring.ml import cross_fit, fit
 
         if self.folds > 1:
-            return cross_fit(
-                self.evaluator, dataset, folds=self.folds, folder=folder, progress=report, **self.arguments
-            )
-        train, dev, _test = self._split(dataset)
+            parts = self._parts(dataset)
+            return cross_fit(self.evaluator, dataset, folds=parts, folder=folder, progress=report, **self.arguments)
+        train, dev = self._split(dataset)
         return fit(self.evaluator, train, dev=dev, folder=folder, progress=report, **self.arguments)
+
+
+def _describe_sets(train: Dataset) -> list[str]:
+    """Return a sentence on each further project: its groups in the training of the first model."""
+    from scoring.ml.training.card import describe_set
+    from scoring.ml.training.sets import ADDED
+
+    return [f"{row['name']}: {describe_set(row)}" for row in train.meta.get(ADDED, ())]
 
 
 def merge_notes(notes: Sequence[str]) -> list[str]:
@@ -247,13 +272,17 @@ def merge_notes(notes: Sequence[str]) -> list[str]:
     return merged
 
 
-def _train(context: RunContext, training: Training, data: Mapping[str, Any], folder: Path) -> Any:
+def _train(
+    context: RunContext, training: Training, params: Mapping[str, Any], data: Mapping[str, Any], folder: Path
+) -> Any:
     from scoring.ml.training.record import data_hash
 
     context.progress(0, None, "rows", "reading")
     dataset = read_data(context.project, training.evaluator, data)
+    training = training.learn_further(context.project, params.get("projects", ()), context.user, data)
     is_new = not folder.exists()
-    if _can_resume(context, folder, data_hash(dataset)):
+    others = training.add.keywords["others"] if isinstance(training.add, partial) else []
+    if _can_resume(context, folder, "+".join(map(data_hash, [dataset, *others]))):
         for line in describe_checkpoints(folder, training.folds):
             context.log(line)
     context.progress(0, None, "steps", "checking")
@@ -261,7 +290,7 @@ def _train(context: RunContext, training: Training, data: Mapping[str, Any], fol
     counts = ", ".join(f"{n:,} {noun}" for noun, n in plan["examples"].items())
     models = "1 model" if plan["models"] == 1 else f"{plan['models']} models, each"
     context.log(f"{models} of {counts}; {plan['steps']:,} steps; time: {plan['time']}.")
-    for note in plan["notes"]:
+    for note in (*plan["sets"], *plan["notes"]):
         context.log(note)
     report = Reporter(context, TimeLeft.from_plan(plan, is_new=is_new))
     try:

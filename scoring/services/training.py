@@ -28,6 +28,7 @@ from ..models import Evaluator, ScoreSet
 from ..selectors import training as trainings
 from ..selectors.catalogue import check_models, entries, get_entry, list_shipped, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
+from ..selectors.further import check_further, find_further
 from ..selectors.runs import list_active_runs
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class TrainingOptions:
     name: str = param("", help="Name of the trained evaluator; empty: the next free `METHOD-N`.")
     apply: bool = param(False, help="Score every output after the training.")
     init: str = param("", help="A trained evaluator of the same method to begin with; empty: the pretrained encoder.")
+    projects: tuple[str, ...] = param((), help="A further project to learn from as well, which you may read.")
     options: Mapping[str, Any] = param({}, help="Further options of the method; they override the profile's.")
     campaigns: tuple[str, ...] = param((), help="Only judgements from the given campaigns (`uploads`: uploaded ones).")
     raters: tuple[str, ...] = param((), help="Only judgements by the given raters.")
@@ -77,7 +79,7 @@ def start_training(
 
     `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
     """
-    params = plan_params(project, options, any_encoder=any_encoder)
+    params = plan_params(project, options, any_encoder=any_encoder, user=user)
     with naming(project):
         for run in list_active_runs(project, "train"):
             if run.cancel_requested:
@@ -86,6 +88,8 @@ def start_training(
             if asked == params and options.name in ("", run.params["slug"]):
                 return run
         slug = free_slug(project, params["evaluator"], options.name)
+        for other in find_further(project, params["projects"], user):
+            audit.record(verb="data.learned", project=other, actor=user, object=f"{project.slug}/{slug}")
         return enqueue_run(
             kind="train",
             project=project,
@@ -100,7 +104,7 @@ def start_check(*, project: Project, user: Any = None, options: TrainingOptions,
     """Queue the dry check of a training: counts, steps, time, warnings, or missing data."""
     wrong = _Errors()
     with wrong.gathering():
-        params = plan_params(project, options)
+        params = plan_params(project, options, user=user)
     with wrong.gathering():
         check_name(project, options.name, pending_names(project))
     wrong.tell()
@@ -125,13 +129,17 @@ def start_checked(*, project: Project, user: Any, check: Run) -> Run:
     if not has_passed(check):
         raise Conflict(_("This check did not succeed. Check again before training."))
     params = {name: check.params[name] for name in TrainingOptions.__dataclass_fields__ if name in check.params}
+    params["projects"] = tuple(check.params.get("projects", ()))
     data = DataChoice.from_dict(check.params["data"])
     options = TrainingOptions(**{**params, **vars(data)})
     return start_training(project=project, user=user, options=options)
 
 
-def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool = False) -> dict[str, Any]:
-    """Return the parameters of the run, checked as far as possible without reading the data."""
+def plan_params(
+    project: Project, options: TrainingOptions, *, any_encoder: bool = False, user: Any = None
+) -> dict[str, Any]:
+    """Return the parameters of the run, checked as far as possible without reading the data. `user` must be allowed to
+    read the further projects; None may read all."""
     entry = get_entry(options.evaluator)
     if not entry.learns:
         names = ", ".join(entry.name for entry in trainings.learners()) or _("none in this installation")
@@ -165,6 +173,11 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
         _check_aspects(project, entry, options, parsed, choice)
     with wrong.gathering():
         _check_init(project, entry, options)
+    with wrong.gathering():
+        check_further(
+            project, entry, find_further(project, options.projects, user), aspect=options.aspect,
+            uses_people=not _learns_from_texts(parsed), choice=choice,
+        )  # fmt: skip
     wrong.tell()
     return {
         "evaluator": entry.name,
@@ -175,6 +188,7 @@ def plan_params(project: Project, options: TrainingOptions, *, any_encoder: bool
         "folds": max(1, folds),
         "apply": options.apply,
         "init": options.init,
+        "projects": sorted(options.projects),
         "data": choice.as_dict(),
     }
 
@@ -235,8 +249,8 @@ def _check_aspects(
         if options.aspect:
             refuse(_("%(name)s learns no aspect: leave it out.") % {"name": entry.name})
         return
-    if parsed.get("human") == "no" or parsed.get("comparison") is False:
-        return  # learns from texts alone
+    if _learns_from_texts(parsed):
+        return
     kinds = trainings.judgements_for(entry)
     nouns = _(" or ").join(kinds)
     judged = judged_aspects(project, kinds, choice)
@@ -254,6 +268,11 @@ def _check_aspects(
             if name not in judged:
                 text = _("The selected data has no %(kinds)s of “%(aspect)s”. It has some of: %(judged)s.")
                 refuse(text % {"kinds": nouns, "aspect": name, "judged": ", ".join(judged)}, place)
+
+
+def _learns_from_texts(parsed: Mapping[str, Any]) -> bool:
+    """Whether the options of a training leave out what people judged."""
+    return parsed.get("human") == "no" or parsed.get("comparison") is False
 
 
 def _options(entry: Entry, profile: str, options: TrainingOptions) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from scoring.plots.curves import draw_folds
 from ..downloads import send_file, send_tar
 from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry, list_shipped
+from ..selectors.further import list_further
 from ..selectors.games import KIND as GAMES
 from ..selectors.reference_sets import sets_chosen_by
 from ..selectors.runs import find_numbered_run
@@ -42,6 +43,9 @@ from .starting import open_run
 if TYPE_CHECKING:
     from scoring.ml import Entry
 
+#: Further projects that the form of a training offers; commands and the API take any.
+MOST_PROJECTS = 100
+
 
 @project_page(GET="write", POST="write")
 def train(request: HttpRequest, project: Project, name: str) -> HttpResponse:
@@ -50,7 +54,7 @@ def train(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     if not entry.learns:
         raise NotThere(_("%(name)s needs no training. Apply it under Evaluators.") % {"name": name})
     if request.method == "POST":
-        form = TrainForm(request.POST, project=project, entry=entry)
+        form = _make_form(request, project, entry, request.POST)
         if form.is_valid():
             try:
                 return _to_check(start_check(project=project, user=request.user, options=form.as_options()), name)
@@ -62,15 +66,20 @@ def train(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     initial = initial_from(entry, earlier.params) if earlier else None
     if check is not None and initial is not None and check.state == Run.State.FAILED and check.faults:
         # Errors of the check are shown at their fields.
-        form = TrainForm(data_from(initial), project=project, entry=entry)
+        form = _make_form(request, project, entry, data_from(initial))
         form.is_valid()
         add_faults(form, BadInput(check.error, faults=[Fault(**fault) for fault in check.faults]))
     else:
-        form = TrainForm(project=project, entry=entry, initial=initial)
+        form = _make_form(request, project, entry, initial=initial)
     response = _train_page(request, project, entry, form, check)
     if request.htmx and form.errors:  # type: ignore[attr-defined]
         response.headers["HX-Refresh"] = "true"
     return response
+
+
+def _make_form(request: HttpRequest, project: Project, entry: Entry, *data: Any, **more: Any) -> TrainForm:
+    further = list(list_further(project, request.user)[:MOST_PROJECTS])
+    return TrainForm(*data, project=project, entry=entry, further=further, **more)
 
 
 def _train_page(
@@ -117,7 +126,7 @@ def train_start(request: HttpRequest, project: Project, name: str) -> HttpRespon
         raise Conflict(_("Only a training that passed its check can start. Check again."))
     entry = get_entry(name)
     data = request.POST if "folds" in request.POST else data_from(initial_from(entry, check.params))
-    form = TrainForm(data, project=project, entry=entry)
+    form = _make_form(request, project, entry, data)
     if not form.is_valid():
         return _train_page(request, project, entry, form)
     try:

@@ -20,6 +20,15 @@ class Command(JobCommand):
     evaluator_help = "a name that `evalapp evaluators` lists as trained"
     help = "Train an evaluator on the data of a project."
 
+    own = ("projects",)
+
+    def add_first(self, parser: CommandParser) -> None:
+        parser.add_argument("evaluator", help=self.evaluator_help)
+        parser.add_argument(
+            "--project", dest="projects", action="append", required=True, metavar="SLUG",
+            help="the project; repeated: further projects to learn from as well",
+        )  # fmt: skip
+
     def add_run_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--check", action="store_true", help="only check counts, steps and time; start nothing")
         super().add_run_arguments(parser)
@@ -27,7 +36,8 @@ class Command(JobCommand):
     def work(self, **options: Any) -> dict[str, Any]:
         from scoring.pipelines.train import NotEnough, check_training
 
-        project = find_project(options["project"])
+        first, *options["projects"] = options["projects"]
+        project = find_project(first)
         training = read_options(TrainingOptions, options)
         params = plan_params(project, training, any_encoder=True)
         check_name(project, training.name)
@@ -45,7 +55,7 @@ class Command(JobCommand):
         run = start_training(project=project, options=training, send=not options["here"], any_encoder=True)
         slug = run.params["slug"]
         against = ["--references", options["references"]] if options["references"] != ORIGINAL else []
-        self.apply_by = shlex.join(["evalapp", "score", slug, "--project", options["project"], *against])
+        self.apply_by = shlex.join(["evalapp", "score", slug, "--project", first, *against])
         return {"plan": plan, "slug": slug, **self.follow(run, options)}
 
     def show(self, result: dict[str, Any]) -> None:
@@ -73,5 +83,6 @@ def _list_plan(plan: dict[str, Any]) -> list[str]:
     return [
         f"{models}: {counts}; {plan['steps']:,} steps; time: {plan['time']}.",
         *([plan["verdict"]["text"]] if "verdict" in plan else []),
+        *(f"Further project {text}." for text in plan["sets"]),
         *(f"Note: {note}" for note in plan["notes"]),
     ]

@@ -39,6 +39,7 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
         "Encoder": _encoder(artefact),
         "Examples": ", ".join(f"{n:,} {noun}" for noun, n in record.examples.items()),
         "Groups": f"{len(record.groups):,} learned from, {len(record.dev_groups):,} held out to choose the weights",
+        **{f"Also learned from {row['name']}": describe_set(row) for row in record.sets},
         **_describe_start(record.init),
         "Seed": str(artefact.seed),
         "Steps": f"{record.steps:,} in {record.seconds:,.0f} s",
@@ -60,6 +61,12 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
         lines += _elsewhere(record.elsewhere)
     lines += ["## Known limits", "", *(f"- {one_line(note)}" for note in _limits(entry, artefact)), ""]
     return "\n".join(lines)
+
+
+def describe_set(row: Row) -> str:
+    """Return the numbers of groups of a further set that an evaluator learned from; `row` is of `record.sets`."""
+    text = f"{row['groups']:,} groups, {row['dev_groups']:,} held out to choose the weights"
+    return f"{text}, {row['left_out']:,} left out because their content is held out" if row["left_out"] else text
 
 
 def _describe_start(init: Mapping[str, str] | None) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from evalapp.translation import gettext as _
 from scoring.ml.base import ARTIFACT
@@ -19,6 +19,8 @@ from scoring.ml.training.job import Report, TrainingProgress, ignore_progress
 from scoring.ml.types import Dataset, check_dataset
 
 DEV_SHARE = 0.125
+#: Adds other sets to the train and dev part, given the held-out part, too (`sets.add_sets`).
+AddSets: TypeAlias = Callable[[Dataset, Dataset, Dataset], tuple[Dataset, Dataset]]
 
 
 def cross_fit(
@@ -26,14 +28,14 @@ def cross_fit(
     data: Dataset,
     *,
     folder: str | Path,
-    folds: int = 5,
+    folds: int | Sequence[tuple[Dataset, Dataset]] = 5,
     profile: str = RECOMMENDED,
     seed: int = 13,
     progress: Report | None = None,
     **options: Any,
 ) -> CrossFitted:
     """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold; an eighth of those
-    chooses its weights.
+    chooses its weights. `folds` may also be the train and dev part of each model (`fold_parts`).
 
     `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors of
     texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress` and `options` are as in `fit`.
@@ -42,9 +44,11 @@ def cross_fit(
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")
     members: list[TrainedEvaluator] = []
-    for number, (train, dev) in enumerate(fold_parts(name, data, folds, seed)):
+    parts = fold_parts(name, data, folds, seed) if isinstance(folds, int) else folds
+    count = folds if isinstance(folds, int) else len(folds)
+    for number, (train, dev) in enumerate(parts):
         place = Path(folder) / f"fold-{number}"
-        report = ignore_progress if progress is None else _report_fold(progress, number, folds)
+        report = ignore_progress if progress is None else _report_fold(progress, number, count)
         job = make_job(name, train, options, dev=dev, profile=profile, seed=seed, folder=place / "work")
         job = replace(job, report=report, shared=Path(folder) / "shared")
         if (place / "model" / ARTIFACT).is_file():
@@ -57,12 +61,14 @@ def cross_fit(
     return join_folds(members)
 
 
-def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tuple[Dataset, Dataset]]:
+def fold_parts(
+    name: str, data: Dataset, folds: int, seed: int, add: AddSets | None = None
+) -> Iterator[tuple[Dataset, Dataset]]:
     """Yield the train and dev part of each fold's model: the groups of `data` outside the fold, an eighth of them as
     dev part.
 
-    `folds` is their number, `seed` draws them, `name` is the evaluator in messages. Raises `TrainingDataError` if there
-    are fewer than two groups per fold.
+    `folds` is their number, `seed` draws them, `name` is the evaluator in messages; `add(train, dev, fold)` may add
+    data of other sets to both. Raises `TrainingDataError` if there are fewer than two groups per fold.
     """
     if folds < 2:
         raise TrainingDataError(name, _("cross-fitting needs at least 2 folds"))
@@ -79,7 +85,7 @@ def fold_parts(name: str, data: Dataset, folds: int, seed: int) -> Iterator[tupl
         except ValueError as error:
             text = _("%(folds)s folds need more groups: %(error)s")
             raise TrainingDataError(name, text, folds=folds, error=error) from error
-        yield train, dev
+        yield add(train, dev, parts[number]) if add else (train, dev)
 
 
 def _report_fold(report: Report, number: int, folds: int) -> Report:

@@ -56,6 +56,9 @@ class TrainingRecord:
     #: The evaluator whose weights the training began with: name, hash of the weights, data and their hash.
     init: Mapping[str, str] | None = None
     elsewhere: tuple[Row, ...] = ()
+    #: The further sets it learned from: `name`, numbers of `groups`, `dev_groups`, and groups `left_out` because their
+    #: content is held out.
+    sets: tuple[Row, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """All fields except those with a file of their own: log, groups, items and contents."""
@@ -113,11 +116,11 @@ def hash_contents(record: TrainingRecord, *datasets: Dataset | None) -> tuple[st
         result.update(hash_content(item.context, item.source, item.id) for item in seen)
         for dialogue in dataset.dialogues:
             if f"dialogue:{dialogue.id}" in groups:
-                result.update(_beginnings(dialogue.turns))
+                result.update(hash_beginnings(dialogue.turns))
     return tuple(sorted(result))
 
 
-def _beginnings(turns: Sequence[str]) -> Iterator[str]:
+def hash_beginnings(turns: Sequence[str]) -> Iterator[str]:
     """The hash of the first turn, of the first two turns and so on, as `hash_content` gives them, in one pass."""
     digest, is_blank = hashlib.sha256(), True
     for turn in turns:
