@@ -299,7 +299,7 @@ def _rank(
     for_ranks = np.where(n_drawn >= np.where(equal, _LEAST_ALIKE, MIN_CLUSTERS), replicates, np.nan)
     defined = ~np.isnan(scores)
     ranks = np.where(defined, 1 + (scores[None, :] > scores[:, None]).sum(axis=1), 1 + defined.sum())
-    rank_low, rank_high = _rank_intervals(scores, ranks, for_ranks, bootstrap.confidence)
+    rank_low, rank_high = rank_intervals(scores, ranks, for_ranks, bootstrap.confidence)
     order = sorted(range(len(scores)), key=lambda k: (not defined[k], -np.nan_to_num(scores[k]), k))
     tiers = link_tiers(order, rank_low, rank_high)
     rows = []
@@ -355,7 +355,7 @@ def _replicates(shares: _Shares, columns: FloatArray, bootstrap: Bootstrap) -> F
     return _system_means(shares, sums)
 
 
-def _rank_intervals(
+def rank_intervals(
     scores: FloatArray, ranks: IntArray, replicates: FloatArray, confidence: float
 ) -> tuple[IntArray, IntArray]:
     """Return the best and worst rank of each system; without resamples or judgements its observed ranks. A system
