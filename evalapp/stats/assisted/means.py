@@ -119,8 +119,9 @@ def estimate_means(
 
     With n judged of N scored outputs, prediction f and weight w, the mean is w mean_all(f) + mean_judged(Y - w f). The
     prediction is linear in the score, fitted by least squares within systems to the judged outputs of the other folds;
-    so is w, which minimises the sum of the systems' variances and is clipped to [0, 1]. Variances are sandwich
-    estimates over groups. The judged outputs must be a random sample of the scored ones.
+    so is w, which minimises the variance and is clipped to [0, 1]. Variances are sandwich estimates over groups; for
+    these items, times 1 - n / N, which is exact for groups judged whole and cautious for outputs drawn one by one. The
+    judged outputs must be a random sample of the scored ones.
 
     Raises `ColumnError` if a score is missing."""
     judgement = float_column(human, "human")

