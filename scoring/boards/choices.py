@@ -18,6 +18,10 @@ METHODS = {
 MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
 #: Models fitted by maximum likelihood, which take covariates.
 MODELED = ("bradley-terry", "davidson", "rao-kupper")
+#: Methods that an evaluator can assist.
+ASSISTED = ("mean",)
+#: What the intervals of assisted figures are about.
+TARGETS = {"items-like-these": _("items like these"), "these-items": _("these items")}
 RATINGS = {
     "raw": _("unchanged"),
     "z": _("z-scores per rater"),
@@ -109,6 +113,7 @@ CHOICES: dict[str, dict[str, str]] = {
     "weights": WEIGHTS,
     "covariates": COVARIATES,
     "per": PER,
+    "target": TARGETS,
     "undefined": UNDEFINED,
     "people": PEOPLE,
 }

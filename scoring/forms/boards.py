@@ -22,6 +22,7 @@ from scoring.selectors.leaderboards import list_known
 AUTOSUBMIT = {"data-autosubmit": ""}
 LABELS = {
     "aspect": gettext_noop("Aspect"),
+    "assist": gettext_noop("Assisted by"),
     "by": gettext_noop("Evaluator"),
     "campaign": gettext_noop("Campaign"),
     "coefficient": gettext_noop("Coefficient"),
@@ -37,6 +38,7 @@ LABELS = {
     "references": gettext_noop("References"),
     "scale": gettext_noop("Scale"),
     "systems": gettext_noop("Systems"),
+    "target": gettext_noop("Intervals for"),
     "test": gettext_noop("Test"),
     "undefined": gettext_noop("Groups with equal scores"),
     "weights": gettext_noop("Weights"),
@@ -44,7 +46,7 @@ LABELS = {
 #: How an evaluator that compares texts ranks systems.
 JUDGE_METHODS = {"mean": gettext_noop("Mean score"), "glicko2": gettext_noop("Glicko-2 (games)")}
 #: Fields that are shown with a single choice.
-ALWAYS_SHOWN = ("by", "key", "method")
+ALWAYS_SHOWN = ("assist", "by", "key", "method")
 
 
 def make_select(choices: Iterable[tuple[str, str]], label: str) -> forms.ChoiceField:
@@ -95,6 +97,8 @@ class BoardForm(forms.Form):
             return _pair(item_keys(self.project))
         if name == "filter":
             return [("", _("all")), *_pair(self.known["filter"])]
+        if name == "assist":
+            return _pair([*self.known["scored"], *self.known["baselines"]])
         if name == "campaign":
             return [("", _("all judgements")), *_pair(self.known["campaign"])]
         if name in CHOICES:

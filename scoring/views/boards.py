@@ -15,7 +15,7 @@ from evalapp.common.pages import page, project_page
 from evalapp.names import natural_key
 from evalapp.side_figures import side_value
 from scoring.boards.base import Query, Way
-from scoring.boards.choices import COEFFICIENTS, MOST_SETS
+from scoring.boards.choices import ASSISTED, COEFFICIENTS, MOST_SETS
 from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics.columns import describe_scatter
 from scoring.boards.metrics.query import EvaluatorsQuery
@@ -88,9 +88,15 @@ def render_systems(
 
 
 def list_ways(query: SystemsQuery, evaluator: str) -> list[dict[str, Any]]:
-    """Return the tabs for people and for an evaluator. They keep the choice of systems."""
+    """Return the tabs for people, for people assisted by an evaluator, and for an evaluator. They keep the choice of
+    systems."""
     kept = {name: value for name, value in query.non_default_params.items() if name == "systems"}
-    ways = [{"label": _("Human judgements"), "query": urlencode(kept), "is_current": not query.by}]
+    people = {name: value for name, value in query.non_default_params.items() if name in ("aspect", "systems")}
+    ways = [{"label": _("Human judgements"), "query": urlencode(kept), "is_current": not query.scored_by}]
+    if evaluator and query.method in ASSISTED:
+        label = _("Assisted by %(name)s") % {"name": query.assist or evaluator}
+        assisted = urlencode({"assist": query.assist or evaluator, **people})
+        ways.append({"label": label, "query": assisted, "is_current": bool(query.assist)})
     if evaluator:
         by = urlencode({"by": evaluator, **kept})
         ways.append({"label": _("By evaluator"), "query": by, "is_current": bool(query.by)})

@@ -288,7 +288,7 @@ def rank_by_assisted_mean(means: AssistedMeans, bootstrap: Bootstrap = DEFAULT_B
     rows = tuple(
         SystemScore(
             system=means.labels[k : k + 1].tolist()[0], estimate=means.estimate(k, bootstrap.confidence),
-            n_outputs=int(means.n_scored[k]), n_ratings=int(means.n_judged[k]), rank=int(ranks[k]),
+            n_outputs=int(means.n_judged[k]), n_ratings=int(means.n_judged[k]), rank=int(ranks[k]),
             rank_low=int(low[k]), rank_high=int(high[k]), tier=tiers[k], is_ranked=bool(defined[k]),
         )
         for k in order

@@ -393,6 +393,8 @@ class Scores:
     system: IntArray
     value: FloatArray
     units: Units
+    #: Identifies outputs in the source, as in `Ratings`.
+    output: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.value)

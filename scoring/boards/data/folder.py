@@ -24,7 +24,7 @@ from scoring.boards.data.columns import (
     label_unit,
     part_column,
 )
-from scoring.boards.data.files import ExportFolder, Place, Row, read_object
+from scoring.boards.data.files import ExportFolder, FolderError, Place, Row, read_object
 from scoring.boards.metrics.people import Scored
 from scoring.boards.registry import get_board
 
@@ -212,7 +212,10 @@ class FolderData:
             rows = [(_place(row), np.nan, False) for row in self.folder.rows("outputs")]
         units, item, cluster, system, order = self._sort_outputs([place for place, _, _ in rows])
         value = np.array([score for _, score, _ in rows], dtype=np.float64)
-        scores = Scores(item[order], cluster[order], system[order], value[order], units)
+        output = np.array([self._number(rows[k][0]) for k in order.tolist()], dtype=np.int64)
+        if query.assist and any(is_learned for _, _, is_learned in rows):
+            raise FolderError("scores", f"scores of {name} are of items in its training data: they cannot assist")
+        scores = Scores(item[order], cluster[order], system[order], value[order], units, output)
         return self.table["evaluator"], scores, own
 
     def list_unapplied(self, query: Query) -> dict[str, str]:

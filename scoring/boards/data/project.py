@@ -197,7 +197,7 @@ class ProjectData:
     # ---- scores -------------------------------------------------------------------------------------------
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[ScoreSet]:
-        if slug := getattr(query, "by", ""):
+        if slug := getattr(query, "scored_by", ""):
             evaluator = get_evaluator(self.project, slug)
             current = get_current_set(self.project, evaluator, query.reference_set, getattr(query, "aspect", ""))
             return [current] if current else []
@@ -282,7 +282,7 @@ class ProjectData:
         from scoring.selectors.columns import load_columns, load_outputs
 
         score_set = next(iter(self.score_sets(query, None)), None)
-        names = {"by": query.by, "references": query.references, "aspect": query.aspect}
+        names = {"by": query.scored_by, "references": query.references, "aspect": query.aspect}
         if score_set is None:
             text = _(
                 "%(by)s has no complete scores with the references “%(references)s” yet. See its run, or score again."
@@ -307,7 +307,15 @@ class ProjectData:
         value = columns.of(outputs.output[scored])
         item, cluster, system = outputs.item[scored], outputs.cluster[scored], outputs.system[scored]
         order = np.lexsort((system, item))
-        scores = Scores(item[order], cluster[order], system[order], value[order], outputs.units)
+        output = outputs.output[scored][order]
+        scores = Scores(item[order], cluster[order], system[order], value[order], outputs.units, output)
+        if query.assist and (n := int(self.find_learned([score_set], output).sum())):
+            text = _(
+                "%(n)s of the outputs scored by %(by)s are in its training data. Such scores cannot assist judgements: "
+                "choose an evaluator that was not trained on these items, or train with --folds 5, so that every "
+                "item is scored by a model that has not seen it."
+            )
+            raise BadInput.for_field("assist", text % {"n": n, "by": query.assist})
         return described, scores, score_set.systems
 
     def list_unapplied(self, query: Query) -> dict[str, str]:

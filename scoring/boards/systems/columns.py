@@ -1,7 +1,7 @@
 """How the leaderboard of systems is rendered."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from string import ascii_lowercase
 from typing import Any
@@ -10,7 +10,7 @@ from evalapp.markup import escape_latex
 from evalapp.side_figures import side_value
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
-from scoring.boards.choices import METHODS, MODELS
+from scoring.boards.choices import METHODS, MODELS, TARGETS
 from scoring.boards.render.console import as_lines, filter_line, interval, stale_lines
 from scoring.boards.render.latex import figure, lead_lines, mark_remarks, tabular
 from scoring.boards.render.page import Column, Given, Grid, arrange, measure_width, place, place_rows, scale_values
@@ -21,6 +21,16 @@ FIGURE = "system"
 #: Shares of the judgements of a system, depending on the method.
 SHARES = ("win", "tie", "both_bad", "loss", "better", "undecided", "worse")
 
+#: Columns of a table with an evaluator's help.
+ASSISTED: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "human_value": lambda row: row["human"]["value"],
+    "human_low": lambda row: row["human"]["low"],
+    "human_high": lambda row: row["human"]["high"],
+    "n_scored": lambda row: row["n_scored"],
+    "effective_n": lambda row: row["effective"],
+    "weight": lambda row: row["weight"],
+}
+
 #: Rating points per unit of log odds: 400 points are odds of 10 to 1.
 ELO = 400 / math.log(10)
 
@@ -30,11 +40,15 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     names += ["n", "n_ratings", "simulated", "note"]
     names += ["sd"] if any("sd" in row for row in table["rows"]) else []
     shares = [name for name in SHARES if any(name in row.get("shares", {}) for row in table["rows"])]
+    added = list(ASSISTED) if table.get("assist") else []
     rows = [
-        [*(row[name] for name in names), *(row.get("shares", {}).get(name) for name in shares), table["signature"]]
+        [
+            *(row[name] for name in names), *(row.get("shares", {}).get(name) for name in shares),
+            *(ASSISTED[name](row["assisted"]) for name in added), table["signature"],
+        ]
         for row in table["rows"]
-    ]
-    return [*names, *shares, "signature"], rows
+    ]  # fmt: skip
+    return [*names, *shares, *added, "signature"], rows
 
 
 def write_latex(table: Mapping[str, Any]) -> list[str]:
@@ -42,16 +56,21 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     comments on groups of systems."""
     model = table.get("method") in MODELS
     compared = any("win" in row.get("shares", {}) for row in table["rows"])
+    assisted = bool(table.get("assist"))
     rows = []
     for row in table["rows"]:
         cells = [place(row).replace("–", "--"), escape_latex(row["label"]), figure(row, 0 if model else 3)]
         cells += [_won(row.get("shares", {}), "--")] if compared else []
+        if assisted:
+            cells += [figure(row["assisted"]["human"], 0 if model else 3), _count(row["assisted"]["effective"], "--")]
         rows.append([*cells, str(row["n_ratings"] if compared else row["n"])])
     head = ["Rank", "System", (r"Rating" if model else "Score") + r" [95\,\%]"]
     head += [r"Win / tie / loss [\%]"] if compared else []
+    head += [r"Judgements only [95\,\%]", r"$n_\mathrm{eff}$"] if assisted else []
     connected = (table.get("extras", {}).get("connectivity") or {}).get("note")
     lines = [*lead_lines(table), *([f"% {connected}"] if connected else [])]
-    lines += tabular([*head, "$n$"], rows, "rlrrr" if compared else "rlrr")
+    lines += [f"% Assisted by {escape_latex(table['assist'])}, {table['target']}"] if assisted else []
+    lines += tabular([*head, "$n$"], rows, "rl" + "r" * (len(head) - 1))
     lines += mark_remarks(table["rows"], "label", ())
     lines += [f"% {row['label']}: {row['note']}" for row in table["rows"] if row["value"] is None and row["note"]]
     return [*lines, *(f"% {_name_groups(table)}: {', '.join(group)}" for group in table.get("groups", []))]
@@ -103,10 +122,16 @@ def _won(shares: Mapping[str, float], dash: str) -> str:
     return " / ".join(f"{100 * part:.0f}" for part in parts)
 
 
+def _count(value: float | None, dash: str) -> str:
+    return dash if value is None else f"{value:.0f}"
+
+
 def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield a console table with a row for each system, then remarks and the signature."""
     by = table["by"] or f"human judgements, {table['aspect']}"
     yield f"Systems of {table['project']} by {by} ({table['method']})"
+    if table.get("assist"):
+        yield f"Assisted by {table['assist']}; intervals are about {TARGETS[table['target']]}."
     if table.get("campaign"):
         yield f"Only judgements of the campaign {table['campaign']}."
     if table.get("filter"):
@@ -148,14 +173,24 @@ def _row_lines(table: Mapping[str, Any]) -> list[str]:
             str(row["n"]),
             *([str(row["n_ratings"])] if judged else []),
             *([_won(row["shares"], "-")] if compared else []),
+            *(_assisted_cells(row["assisted"], 0 if model else 3) if table.get("assist") else []),
             row["note"],
         ]
         for row in table["rows"]
     ]
     head = ["rank", "system", "kind", "rating" if model else "value", *(["sd"] if spread else []), "outputs"]
     head += [("verdicts" if table["by"] else "games") if compared else "judgements"] if judged else []
-    head += [*(["win / tie / loss %"] if compared else []), ""]
+    head += [
+        *(["win / tie / loss %"] if compared else []),
+        *(["judgements only", "as good as", "weight"] if table.get("assist") else []),
+        "",
+    ]
     return as_lines(head, rows, left=(0, 1, 2, len(head) - 1))
+
+
+def _assisted_cells(row: Mapping[str, Any], digits: int) -> list[str]:
+    weight = "-" if row["weight"] is None else f"{row['weight']:.2f}"
+    return [interval(row["human"], digits), _count(row["effective"], "-"), weight]
 
 
 def _agreement_line(row: Mapping[str, Any]) -> str:
@@ -260,12 +295,25 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("judged", judged, lambda row: row["n_ratings"], is_folded=True) if not by or is_model else None,
         Column("shares", shares, lambda row: row["shares"].get("win"), is_number=False, is_ascending=False)
         if context["has_bar"] else None,
+        *_assisted_columns(table),
         Column("kind", _("Kind"), lambda row: row["kind"], is_number=False),
     ]  # fmt: skip
     return arrange(
         [column for column in columns if column], context["rows"], given,
         default="rank", has_intervals=context["has_intervals"],
     )  # fmt: skip
+
+
+def _assisted_columns(table: Mapping[str, Any]) -> list[Column]:
+    if not table.get("assist"):
+        return []
+    title = _("Number of judged outputs that would give the same interval without the evaluator")
+    share = _("Share of the evaluator’s prediction that is used, 0 to 1")
+    return [
+        Column("human", _("Judgements only"), lambda row: row["assisted"]["human"]["value"], css="narrow-hide"),
+        Column("effective", _("As good as"), lambda row: row["assisted"]["effective"], title=title),
+        Column("weight", _("Weight"), lambda row: row["assisted"]["weight"], title=share, css="narrow-hide"),
+    ]
 
 
 def _agreement_shown(table: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -1,6 +1,9 @@
 """Compute the leaderboard of systems by scores, ratings or comparisons."""
 
+from dataclasses import replace
+
 from scoring.boards.base import Data, Progress, Table, Way
+from scoring.boards.systems.assisted import systems_by_assisted_ratings
 from scoring.boards.systems.query import SystemsQuery
 from scoring.boards.systems.rankings import systems_by_comparisons, systems_by_evaluator, systems_by_ratings
 
@@ -15,6 +18,12 @@ def compute(data: Data, query: SystemsQuery, progress: Progress | None = None) -
     aspect = data.choose_aspect(query.aspect, way, campaign=query.campaign)
     if query.method == "mean":
         ratings = data.load_ratings(aspect, query)
+        if query.assist:
+            described, scores, _ = data.load_system_scores(replace(query, aspect=aspect.name))
+            ends = aspect.low, aspect.high
+            return systems_by_assisted_ratings(
+                ratings, scores, settings, aspect=aspect.name, ends=ends, evaluator=described
+            )
         return systems_by_ratings(ratings, settings, aspect=aspect.name, low=aspect.low, high=aspect.high)
     comparisons = data.load_comparisons(aspect, query, turing=query.method == "m1")
     return systems_by_comparisons(comparisons, settings, aspect=aspect.name)

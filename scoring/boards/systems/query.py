@@ -1,12 +1,12 @@
 """The parameters of the leaderboard of systems."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evalapp.translation import gettext as _
 from scoring.boards.base import Data, Known, Query, Size, Way
-from scoring.boards.choices import MODELED, MODELS
+from scoring.boards.choices import ASSISTED, MODELED, MODELS
 
 GAMES = "glicko2"
 
@@ -16,7 +16,9 @@ class SystemsQuery(Query):
     """`by` is the slug of an evaluator; empty means human judgements.
 
     `filter` names a filter of raters, `campaign` is the slug of the only campaign whose judgements count. `weights` and
-    `covariates` are options of models of comparisons; `per` is the unit that Turing M1 counts.
+    `covariates` are options of models of comparisons; `per` is the unit that Turing M1 counts. `assist` is the slug of
+    an evaluator whose scores of all outputs make human judgements of some of them go further, `target` what the
+    intervals are about.
     """
 
     aspect: str = ""
@@ -30,6 +32,8 @@ class SystemsQuery(Query):
     covariates: str = "none"
     campaign: str = ""
     per: str = "judgement"
+    assist: str = ""
+    target: str = "items-like-these"
 
     kind = "systems"
     page = "systems/"
@@ -49,6 +53,17 @@ class SystemsQuery(Query):
             yield _("Only the method m1 can count the majority verdict of each output."), "per"
         if self.by and self.campaign:
             yield _("Scores of an evaluator belong to no campaign: leave out by or campaign."), "campaign"
+        if self.assist:
+            yield from self._assist_faults()
+        elif self.target != "items-like-these":
+            yield _("Without assist, intervals are always about items like these."), "target"
+
+    def _assist_faults(self) -> Iterator[tuple[str, str]]:
+        if self.by:
+            yield _("An evaluator assists human judgements: leave out by or assist."), "assist"
+        elif self.method not in ASSISTED:
+            text = _("An evaluator can assist the methods %(methods)s, not %(method)s.")
+            yield text % {"methods": ", ".join(ASSISTED), "method": self.method}, "assist"
 
     def list_fields(self, known: Known) -> Sequence[str]:
         """`known` names evaluators that can play games as `judges`, and `adaptive` campaigns."""
@@ -64,8 +79,14 @@ class SystemsQuery(Query):
             "weights": self.method in MODELS and bool(known["adaptive"]),
             "covariates": self.method in MODELED,
             "per": self.method == "m1",
+            "assist": bool(self.assist) and self.method in ASSISTED,
+            "target": bool(self.assist),
+            "references": bool(self.assist),
         }
-        fields = ("aspect", "method", "ratings", "systems", "campaign", "filter", "weights", "covariates", "per")
+        fields = (
+            "aspect", "method", "assist", "target", "ratings", "systems", "campaign", "filter", "weights", "covariates",
+            "per", "references",
+        )  # fmt: skip
         return [name for name in fields if options.get(name, True)]
 
     def list_choices(self, known: Known) -> dict[str, Sequence[str]]:
@@ -73,7 +94,12 @@ class SystemsQuery(Query):
 
     @property
     def reads_scores(self) -> bool:
-        return bool(self.by)
+        return bool(self.scored_by)
+
+    @property
+    def scored_by(self) -> str:
+        """The evaluator whose scores the table reads, if any."""
+        return self.by or self.assist
 
     @property
     def plays_games(self) -> bool:
@@ -98,4 +124,4 @@ class SystemsQuery(Query):
         return size.more_judged(self.aspect, "ratings" if self.method == "mean" else "comparisons", size.rows)
 
     def select_sets(self, data: Data, aspect: str) -> list[Any]:
-        return data.score_sets(self, None) if self.by else []
+        return data.score_sets(replace(self, aspect=aspect) if self.assist else self, None) if self.scored_by else []

@@ -59,6 +59,25 @@ class Extras(Part):
     length_bias: Effect = ABSENT
     rater_effects: Spread = ABSENT
     both_bad_share: Number = ABSENT
+    saved: Number = ABSENT
+
+
+class HumanOnly(Part):
+    """The figure without the evaluator."""
+
+    value: Number
+    low: Number
+    high: Number
+    note: str = ABSENT
+
+
+class Assistance(Part):
+    """What an evaluator adds to the judgements of a system."""
+
+    human: HumanOnly
+    n_scored: Number
+    effective: Number = about("Number of judged outputs that would give the same variance without the evaluator.")
+    weight: Number = about("Share of the evaluator's prediction that is used, 0 to 1.")
 
 
 class SystemRow(Part):
@@ -81,6 +100,7 @@ class SystemRow(Part):
     n: Number
     n_ratings: Number
     simulated: Number = about("Share of simulated judgements.")
+    assisted: Assistance = optional("With `assist`: the figure by judgements only, and what the evaluator adds.")
     sd: Number = optional("Standard deviation of the rating between simulations of games.")
 
     @model_validator(mode="after")
@@ -105,6 +125,8 @@ class SystemsTable(BoardTable):
     extras: Extras
     rows: list[SystemRow]
     by: str | None = None
+    assist: str = optional("The evaluator that assists the judgements.")
+    target: str = optional("What assisted figures are about: items like these, or these items.")
     groups: list[list_of(str, 1)] = optional(  # type: ignore[valid-type]
         "Runs of adjacent systems that are not significantly different; without a model, whose rank intervals overlap."
     )
@@ -119,7 +141,8 @@ NEEDED = ("by", "method", "ratings", "systems")
 
 def needed_members(entry: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the members of the entry and of the table that recomputing reads."""
-    return (("sets",), ("evaluator",)) if entry["params"]["by"] else ((), ())
+    params = entry["params"]
+    return (("sets",), ("evaluator",)) if params["by"] or params.get("assist") else ((), ())
 
 
 Table = SystemsTable

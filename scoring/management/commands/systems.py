@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.accounts.models import Project
 from scoring.boards.base import Query
-from scoring.boards.choices import COVARIATES, METHODS, PER, RATINGS, SUBSETS, WEIGHTS
+from scoring.boards.choices import COVARIATES, METHODS, PER, RATINGS, SUBSETS, TARGETS, WEIGHTS
 from scoring.boards.systems.query import SystemsQuery
 from scoring.management.board_command import BoardCommand
 from scoring.selectors.leaderboards import parse_query
@@ -40,7 +40,17 @@ class Command(BoardCommand):
             "--by", default="", metavar="EVALUATOR",
             help="rank by an evaluator's scores instead; with --method glicko2 by the games of the command `games`",
         )  # fmt: skip
-        parser.add_argument("--references", default="original", metavar="SET", help="with --by: the reference set")
+        parser.add_argument(
+            "--assist", default="", metavar="EVALUATOR",
+            help="narrow the intervals of human judgements by an evaluator's scores of all outputs",
+        )  # fmt: skip
+        parser.add_argument(
+            "--target", default="items-like-these", choices=list(TARGETS),
+            help="with --assist: what the intervals are about",
+        )  # fmt: skip
+        parser.add_argument(
+            "--references", default="original", metavar="SET", help="with --by or --assist: the reference set"
+        )
 
     def make_query(self, project: Project, options: dict[str, Any]) -> Query:
         return parse_query(SystemsQuery, options, project)
