@@ -24,6 +24,7 @@ EXPLAINED = (
     "explanation/evaluators/trivial-baselines.md",
     "explanation/evaluators/unreferenced.md",
     "explanation/statistics/agreement.md",
+    "explanation/statistics/assisted.md",
     "explanation/statistics/bias.md",
     "explanation/statistics/comparisons.md",
     "explanation/statistics/correlation.md",

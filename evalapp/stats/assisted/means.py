@@ -1,4 +1,4 @@
-"""Means of systems from human judgements of some outputs and an evaluator's scores of all.
+"""Means of systems from human judgements of a sample of outputs and an evaluator's scores of all.
 
 The evaluator predicts, the judged sample corrects it: the difference estimator of survey sampling (Cochran 1977, ch. 7;
 Särndal, Swensson and Wretman 1992), as prediction-powered inference with a tuned weight, PPI++ (Angelopoulos, Duchi and
@@ -84,7 +84,7 @@ class AssistedMeans:
     def effective(self) -> FloatArray:
         """Number of judgements that would give the same variance without the evaluator, (s,)."""
         ratio = np.divide(self.human_variance, self.variance, out=np.ones(len(self.value)), where=self.variance > 0)
-        return self.n_judged * ratio
+        return np.asarray(self.n_judged * ratio)
 
     def estimate(self, k: int, confidence: float = 0.95, *, human: bool = False) -> Estimate:
         """Return the mean of system `k` with its t interval with `n_groups` - 1 degrees of freedom; with `human` the
@@ -111,7 +111,7 @@ def estimate_means(
     options: AssistedOptions = DEFAULT_OPTIONS,
     seed: int = 0,
 ) -> AssistedMeans:
-    """Return the mean human rating of each system from ratings of some outputs and scores of all.
+    """Return the mean human rating of each system from ratings of a sample of outputs and scores of all.
 
     human: (n,) mean rating of each output in units of the scale, nan where it was not judged. score: (n,) scores by an
     evaluator that was not trained on these outputs, in any unit; higher is better. cluster: (n,) group of each output:
@@ -177,11 +177,15 @@ def collect_sums(human: FloatArray, score: FloatArray, group: IntArray, system: 
     cells, shape = group * n_systems + system, (n_groups, n_systems)
 
     def add(rows: BoolArray, column: FloatArray) -> FloatArray:
-        return np.bincount(cells[rows], weights=column[rows], minlength=n_groups * n_systems).reshape(shape)
+        table = np.bincount(cells[rows], weights=column[rows], minlength=n_groups * n_systems)
+        return table.reshape(shape).astype(np.float64)
 
     ones, rating = np.ones(len(human)), human - centre
-    judged = [add(is_judged, column) for column in (ones, rating, score, score**2, score * rating)]
-    return GroupSums(*judged, add(~is_judged, ones), add(~is_judged, score), centre)
+    return GroupSums(
+        n_judged=add(is_judged, ones), rating=add(is_judged, rating), judged_score=add(is_judged, score),
+        square=add(is_judged, score**2), product=add(is_judged, score * rating), n_rest=add(~is_judged, ones),
+        rest_score=add(~is_judged, score), centre=centre,
+    )  # fmt: skip
 
 
 def fit_weights(sums: GroupSums, fold: IntArray, options: AssistedOptions) -> tuple[FloatArray, FloatArray]:
@@ -209,7 +213,7 @@ def _fit_slope(sums: GroupSums) -> float:
     n, rating, score = (table.sum(axis=0) for table in (sums.n_judged, sums.rating, sums.judged_score))
     product = (sums.product.sum(axis=0) - _divide(score * rating, n)).sum()
     square = (sums.square.sum(axis=0) - _divide(score**2, n)).sum()
-    return float(max(_divide(product, square), 0.0)) if square > 1e-12 * sums.square.sum() else 0.0
+    return max(float(_divide(product, square)), 0.0) if square > 1e-12 * sums.square.sum() else 0.0
 
 
 def _influences(sums: GroupSums, target: Target) -> tuple[FloatArray, FloatArray]:

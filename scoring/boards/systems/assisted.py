@@ -1,4 +1,4 @@
-"""Systems by human judgements of some outputs, assisted by an evaluator's scores of all."""
+"""Systems by human judgements, assisted by an evaluator's scores of all outputs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
