@@ -115,7 +115,8 @@ def estimate_means(
 
     human: (n,) mean rating of each output in units of the scale, nan where it was not judged. score: (n,) scores by an
     evaluator that was not trained on these outputs, in any unit; higher is better. cluster: (n,) group of each output:
-    groups are independent. system: (n,) system of each output. seed: of the division of groups into folds.
+    groups are independent. system: (n,) system of each output. options: how the evaluator is used. seed: of the
+    division of groups into folds.
 
     With n judged of N scored outputs, prediction f and weight w, the mean is w mean_all(f) + mean_judged(Y - w f). The
     prediction is linear in the score, fitted by least squares within systems to the judged outputs of the other folds;
@@ -276,7 +277,9 @@ def _means_of_sums(sums: FloatArray) -> FloatArray:
 
 def rank_by_assisted_mean(means: AssistedMeans, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Ranking:
     """Return the systems ranked by their assisted means, with t intervals, and ranks from resampled groups with the
-    same draws for all systems (as `rank_by_mean`). Fitted weights stay as they are in the resamples."""
+    same draws for all systems (as `rank_by_mean`). Fitted weights stay as they are in the resamples.
+
+    means: of `estimate_means`. bootstrap: resamples, seed and confidence; groups are those of `means`."""
     values, n_groups, n_systems = snap(means.value), len(means.tables), len(means.labels)
     sums = resampled_sums(
         means.tables.reshape(n_groups, -1), np.arange(n_groups), n_groups,

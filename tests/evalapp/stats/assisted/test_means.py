@@ -144,7 +144,7 @@ def test_missing_score_is_refused():
 @pytest.mark.parametrize(("correlation", "size"), [(0.0, 1), (0.6, 1), (0.6, 9)])
 @pytest.mark.parametrize("target", ["items-like-these", "these-items"])
 def test_coverage_and_width(correlation, size, target):
-    """400 campaigns of 4 systems (1,600 intervals): the whole grid is in docs/results/assisted.md."""
+    """400 campaigns of 4 systems (1,600 intervals)."""
     rng = np.random.default_rng(7)
     n, total, systems = (30, 120, 4) if size == 1 else (108, 270, 4)
     group = np.arange(total) // size
