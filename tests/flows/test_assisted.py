@@ -84,7 +84,8 @@ def test_page_api_and_files(project, admin_client):
 
 
 def csv_rows(client: Client, query: str):
-    rows = list(csv.DictReader(io.StringIO(client.get(f"/projects/weekend/systems/table.csv{query}").content.decode("utf-8-sig"))))
+    text = client.get(f"/projects/weekend/systems/table.csv{query}").content.decode("utf-8-sig")
+    rows = list(csv.DictReader(io.StringIO(text)))
     return rows, len(rows)
 
 
