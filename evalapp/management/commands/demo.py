@@ -37,11 +37,14 @@ TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("meta", {"aspects": True}), ("meta", {"slices": ""}), ("meta", {"matrix": True}),
     ("meta", {"pairs": True}),
 )  # fmt: skip
-#: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted.
+#: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted, the quickest first.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ridge", {"folds": 5}),
     ("adem", {"aspect": "naturalness"}),
     ("ream", {"aspect": "naturalness", "options": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
     ("shared-bert", {"folds": 2, "options": [("epochs", "2"), ("max_references", "1")]}),
+    ("comparative", {"aspect": "naturalness", "folds": 2, "options": [("stages", "head"), ("references", "4")]}),
+    ("perception", {"folds": 2, "options": [("stages", "head"), ("penalty", "none")]}),
 )
 #: Seconds to wait for a worker of `up`.
 PATIENCE = 20.0
@@ -189,7 +192,7 @@ class Command(commands.Command):
         numbers += self._score(project, [name for name in scores if name not in QUICK], detach=detach)
         for name, more in trainings if detach else ():
             self.say(f"{name}: training queued")
-            result = self._call("train", name, project=project.slug, apply=True, detach=True, verbosity=0, **more)
+            result = self._call("train", name, "--project", project.slug, apply=True, detach=True, verbosity=0, **more)
             numbers.append(result["run"])
         return numbers
 
