@@ -20,6 +20,7 @@ from scoring.boards.metrics.people import (
     FEW_SYSTEMS,
     LEAST_SHARE,
     MOST_NAMED,
+    RIVAL,
     WIDER,
     People,
     Scored,
@@ -38,6 +39,7 @@ from scoring.boards.metrics.significance import (
     compute_ceiling,
     corrected,
     described,
+    exceed_rival,
     extra_figures,
     no_figures,
     tell_apart,
@@ -172,7 +174,30 @@ class _Comparison:
                     row["corrected"] = corrected(row[coefficient], ceiling)
             rows.append(row)
             report(place + 1)
+        self._compare_with_rival(rows)
         return rows, correlations
+
+    def _compare_with_rival(self, rows: Sequence[Table]) -> None:
+        """Add to the row of every trained evaluator by how much it exceeds the best trained ridge, if there is one."""
+        coefficient = self.settings.get("coefficient") or "pearson"
+        if coefficient not in COEFFICIENTS:
+            return
+        level, names = self.settings["level"], [one.name if one.kind == "trained" else "" for one in self.sets.scored]
+        rivals = [
+            place for place, row in enumerate(rows)
+            if names[place] == RIVAL and place not in self.aside and row[coefficient]["value"] is not None
+        ]  # fmt: skip
+        if not rivals:
+            return
+        best = max(rivals, key=lambda place: rows[place][coefficient]["value"])
+        rival = self.sets.scored[best].column(self.people, level)[self.used]
+        for place, row in enumerate(rows):
+            if names[place] in ("", RIVAL) or row["is_sentinel"] or row[coefficient]["value"] is None:
+                continue
+            column = self.sets.scored[place].column(self.people, level)[self.used]
+            with side_figure(_("The comparison with ridge")):
+                found = exceed_rival(column, rival, self.compared, self.settings)
+                row["over_ridge"] = {"rival": rows[best]["evaluator"], **found.as_dict()}
 
 
 def tested_part(test: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.base import order_evaluators
 from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
+from scoring.boards.metrics.people import RIVAL
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular
@@ -35,7 +36,7 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     parts = ("value", "low", "high", "n", "note")
     names = [*COEFFICIENTS, *list_extra(table)]
     head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
-    head += ["letters", "cluster", "of_ceiling"]
+    head += ["letters", "cluster", "of_ceiling", "over_ridge", "over_ridge_low", "over_ridge_high"]
     head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
     head += ["n", "n_missing", "stale", "signature", "settings", "test_population", "interval_population"]
     about = [(table.get("test") or {}).get("population", ""), table.get("population", "")]
@@ -43,6 +44,7 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
         [row["evaluator"], row["kind"]]
         + [row[name][part] for name in names for part in parts]
         + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
+        + [row.get("over_ridge", {}).get(end) for end in ("value", "low", "high")]
         + _whole(row)
         + [row["n"], row["n_missing"], row.get("stale", ""), row["signature"], table["signature"]]
         + about
@@ -63,6 +65,20 @@ def _whole(row: Mapping[str, Any]) -> list[Any]:
     return [*figures, row.get("n_in_training", 0)]
 
 
+def is_above_ridge(row: Mapping[str, Any]) -> bool:
+    """Whether the interval of the difference from ridge is above 0."""
+    low = row["over_ridge"]["low"]
+    return low is not None and low > 0
+
+
+def _list_over_ridge(table: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a sentence on each trained evaluator in a table with a trained ridge."""
+    for row in table["rows"]:
+        if found := row.get("over_ridge"):
+            text = _("significantly above %(rival)s") if is_above_ridge(row) else _("not significantly above %(rival)s")
+            yield f"{row['evaluator']}: {text % found}, {interval(found)}."
+
+
 def write_latex(table: Mapping[str, Any]) -> list[str]:
     """Return a LaTeX table: trivial baselines in italics, letters as exponents."""
     names = [*COEFFICIENTS, *list_extra(table)]
@@ -74,6 +90,7 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
     if test and test["names"]:
         lines += [f"% {letters_caption(table)}", f"% {test['signature']}"]
         lines += [f"% {test['changed']}."] if test.get("changed") else []
+    lines += [f"% {line}" for line in _list_over_ridge(table)]
     about = f"% Intervals generalise to {table.get('population')}. {table.get('coverage', '')}".rstrip()
     lines += [about] if table.get("population") else []
     if ceiling and ceiling["value"] is not None:
@@ -104,6 +121,7 @@ def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
     ]
     head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
     yield from as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))
+    yield from _list_over_ridge(table)
     yield from test_lines(table)
     if table.get("population"):
         yield f"Intervals generalise to {table['population']}. {table.get('coverage', '')}".rstrip()
@@ -156,6 +174,7 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
     scale = scale_around_zero(rows, key) if signed else scale_shares(rows, key)
     drawn = place_rows(rows, scale, key)
     for row in drawn:
+        row["is_above_ridge"] = bool(row.get("over_ridge")) and is_above_ridge(row)
         row["figures"] = [
             {
                 **row[name],
@@ -175,6 +194,10 @@ def build_context(table: Mapping[str, Any] | None, query: Any) -> dict[str, Any]
         "interval_note": notes.pop() if len(notes) == 1 and len(drawn) > 1 else "",
         "has_intervals": any(row["estimate"]["low"] is not None for row in drawn),
         "has_missing": any(row.get("n_missing") for row in drawn if row["estimate"]["value"] is not None),
+        "has_ridge": any(row.get("over_ridge") for row in rows),
+        "lacks_ridge": people == "ratings"
+        and any(row["kind"] == "trained" for row in rows)
+        and not any(row["name"] == RIVAL and row["kind"] == "trained" for row in rows),
         "missing_sentinels": any(row["is_sentinel"] and row["score_set"] is None for row in rows),
         "compared": people != "ratings",
         "people_name": _(PEOPLE[people]),
@@ -223,6 +246,9 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("high", _("to"), lambda row: row["estimate"]["high"], css="narrow-hide", is_detail=True),
         Column("ceiling", _("of ceiling"), lambda row: (row.get("corrected") or {}).get("value"), css="narrow-hide",
                title=_("Coefficient divided by the noise ceiling")) if context["has_ceiling"] else None,
+        Column("ridge", _("over ridge"), lambda row: row.get("over_ridge", {}).get("value"),
+               title=_("Coefficient minus that of ridge, with the 95 % interval of the difference"))
+        if context["has_ridge"] else None,
         Column("n", "n", lambda row: None if row["estimate"]["value"] is None else row["estimate"]["n"],
                is_folded=not context["has_missing"]),
         Column("signature", _("Signature"), lambda row: row.get("short_signature"), is_number=False),

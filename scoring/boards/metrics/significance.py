@@ -11,12 +11,12 @@ from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import needed_draws
 from evalapp.stats.correlation.ceiling import OutputRatings, disattenuate, noise_ceiling
 from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, resample_correlation
 from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.pairs import TieCalibration, calibrate_ties
 from evalapp.stats.correlation.significance import AllPairs, compare_all
 from evalapp.stats.correlation.system_pairs import soft_pairwise_accuracy, system_pairwise_accuracy
-from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.stats.resampling.bootstrap import Bootstrap, with_interval
 from scoring.boards.base import Settings, Table
 from scoring.boards.metrics.people import People
 
@@ -93,6 +93,30 @@ def corrected(estimate: Mapping[str, Any], ceiling: Estimate) -> Table:
     """Return a coefficient divided by the ceiling."""
     value, low, high = (np.nan if estimate[end] is None else float(estimate[end]) for end in ("value", "low", "high"))
     return disattenuate(Estimate(value, low, high, int(estimate["n"]), str(estimate["note"])), ceiling).as_dict()
+
+
+def exceed_rival(metric: FloatArray, rival: FloatArray, people: People, settings: Settings) -> Estimate:
+    """Return by how much the coefficient of an evaluator exceeds that of a rival on the outputs that both have scored,
+    with the interval of paired resamples."""
+    both = np.isfinite(metric) & np.isfinite(rival)
+    part = people.only(both)
+    if not len(part):
+        return Estimate.undefined("no output has both scores")
+    correlation = CorrelationSettings(
+        level=settings["level"],
+        grouping=settings["grouping"],
+        coefficients=(settings.get("coefficient") or "pearson",),
+        nan_rule=settings.get("undefined") or "drop",
+    )
+    (own, own_drawn, units), (other, drawn, _units) = (
+        resample_correlation(
+            column[both], part.mean, part.item, part.system, settings=correlation, bootstrap=part.draw(settings)
+        )
+        for column in (metric, rival)
+    )
+    if not (own.is_defined and other.is_defined):
+        return Estimate.undefined(own.note or other.note or "one of both coefficients is undefined", own.n)
+    return with_interval(Estimate.point(own.value - other.value, own.n), own_drawn - drawn, clusters=units)
 
 
 def tell_apart(

@@ -50,6 +50,12 @@ class Accuracy(Estimate):
     cross_validated: Estimate | None = ABSENT
 
 
+class OverRidge(Estimate):
+    """By how much the coefficient exceeds that of the best trained ridge, on outputs that both have scored."""
+
+    rival: str
+
+
 class EvaluatorRow(EvaluatorPart, Coefficients):
     n: Number
     n_missing: Number
@@ -70,6 +76,7 @@ class EvaluatorRow(EvaluatorPart, Coefficients):
     values: list[Number] = optional(
         "Against a ranking: the evaluator’s value of each system that has one in `scores`, in the same order."
     )
+    over_ridge: OverRidge = optional("Of a trained evaluator other than ridge, if a trained ridge is in the table.")
     stale: str = optional("Why the scores are out of date, or empty.")
     n_unscored: Number = optional("Outputs without a score, rated or not.")
 

@@ -9,7 +9,7 @@ import pytest
 
 from evalapp.stats.core.multiple_tests import needed_draws
 from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
-from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate, resample_correlation
 from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.pairs import calibrate_ties
 from evalapp.stats.correlation.significance import compare_all
@@ -19,6 +19,7 @@ from scoring.boards.aspects.compute import aspects_table
 from scoring.boards.data.columns import Ratings, Units
 from scoring.boards.matrix.compute import matrix_table
 from scoring.boards.metrics.by_ratings import evaluators_table
+from scoring.boards.metrics.columns import write_lines
 from scoring.boards.metrics.people import People, Scored, ScoredSets
 from scoring.boards.references.compute import enhanced_table
 from scoring.boards.systems.rankings import systems_by_ratings
@@ -240,3 +241,36 @@ def test_no_output_left_to_compare(world):
     assert "none is left to compare on" in table["note"]
     assert table["ceiling"]["value"] is None
     assert table["test"]["note"] == "no output can be compared"
+
+
+def test_trained_evaluators_are_compared_with_ridge(world):
+    """The difference of both coefficients, with percentiles of the difference in the same resamples of groups."""
+    _, people, metrics, _ = world
+    scored = [
+        Scored("mine", "shared-bert", "trained", "shared-bert|v:1", metrics["good"]),
+        Scored("ridge-1", "ridge", "trained", "ridge|v:1", metrics["noise"]),
+        Scored("ridge-2", "ridge", "trained", "ridge|v:1", metrics["twin"]),
+        Scored("one-sided", "shared-bert", "trained", "shared-bert|inputs:text|v:1", metrics["noise"]),
+        Scored("length", "length", "sentinel", "length|v:1", metrics["noise"]),
+    ]
+    sets = ScoredSets(scored, np.ones(len(people), dtype=bool))
+    table = evaluators_table(people, sets, {**SETTINGS, "coefficient": "spearman"}, aspect="quality")
+    rows = {row["evaluator"]: row for row in table["rows"]}
+    assert [name for name, row in rows.items() if "over_ridge" in row] == ["mine"]
+    found = rows["mine"]["over_ridge"]
+    assert found["rival"] == "ridge-2"
+    settings, draws = CorrelationSettings(coefficients=("spearman",)), people.draw(SETTINGS)
+    columns = [
+        resample_correlation(
+            metrics[name], people.mean, people.item, people.system, settings=settings, bootstrap=draws
+        )
+        for name in ("good", "twin")
+    ]  # fmt: skip
+    assert found["value"] == pytest.approx(columns[0][0].value - columns[1][0].value)
+    ends = np.percentile(columns[0][1] - columns[1][1], [2.5, 97.5])
+    assert [found["low"], found["high"]] == pytest.approx(list(ends))
+    assert found["low"] < 0 < found["high"]
+    lines = list(write_lines({**table, "project": "here"}))
+    assert any(line.startswith("mine: not significantly above ridge-2, ") for line in lines)
+    assert not [row for row in evaluators_table(people, replace(sets, scored=scored[:1] + scored[3:]), SETTINGS,
+                aspect="quality")["rows"] if "over_ridge" in row]  # fmt: skip
