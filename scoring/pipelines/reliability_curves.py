@@ -1,6 +1,7 @@
-"""Reliability curves on the rated items of a project: gold and predicted reliability by number of references (Figure 1
-and Table 2 of Gao et al. 2021), the gain of selection (Figure 3, with half selected, then random, as control), and the
-transfer between metrics (Figure 7). Each item is handled by a model that has not seen its group."""
+"""Reliability curves on the rated items of a project: gold and predicted reliability by number of references (Table 2
+of Gao et al. 2021), also with wrong references as noise (Figure 1), the gain of selection (Figure 3, with half
+selected, then random, as control), and the transfer between metrics (Figure 7). Each item is handled by a model that
+has not seen its group."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ class Curves:
         self.selector = Selector(self.row)
         self.other = Selector(find_trained(context.project, options.other)) if options.other else None
         self.lines: dict[str, dict[str, Line]] = {}
-        self.sets: dict[int, list[tuple[float, float]]] = {}
+        self.sets: dict[int, list[tuple[float, float, int]]] = {}
         self.n_simulated = 0
 
     def compute(self) -> dict[str, Any]:
@@ -93,6 +94,7 @@ class Curves:
         other = self.other.metric if self.other else ""
         titles = {
             "size": ("references", f"reliability of {metric}"),
+            "noise": ("references", f"reliability of {metric}"),
             "growth": ("references", f"gold reliability of {metric}"),
             "predicted": ("references", f"predicted reliability of {metric}"),
             "transfer": ("references", f"gold reliability of {metric}"),
@@ -155,6 +157,7 @@ class Curves:
         others = list(strangers)[: max(1, len(own) - 1)]
         first = ItemView(self.selector, item, own, others, self._name_group(item))
         self._add_sizes(first, rng)
+        self._add_noise(first)
         selected = first.select(self.options)
         candidates = [text for text in _shuffle([*own, *others], rng) if text not in selected[:1]]
         n_max = self.options.max
@@ -195,11 +198,24 @@ class Curves:
                 continue
             self._line("size", GOLD).add(size, view.group, float(gold[places].mean()))
             self._line("size", PREDICTED).add(size, view.group, float(predicted[places].mean()))
-            self.sets.setdefault(size, []).extend((float(gold[k]), float(predicted[k])) for k in places)
+            n = len(view.item.human)
+            self.sets.setdefault(size, []).extend((float(gold[k]), float(predicted[k]), n) for k in places)
+
+    def _add_noise(self, view: ItemView) -> None:
+        """Add the lines of Figure 1: references as they are added, and the same with answers to other queries in place
+        of the second half, each with its prediction."""
+        half = self.options.max // 2
+        n = min(self.options.max, len(view.own), half + len(view.others))
+        if n <= half:
+            return
+        orders = {"references": view.own[:n], "noisy": [*view.own[:half], *view.others[: n - half]]}
+        for ending, measure in ((f", {GOLD}", view.gold), (f", {PREDICTED}", view.predicted)):
+            lines = {f"{name}{ending}": _growing_sets(order, n) for name, order in orders.items()}
+            self._add_lines("noise", view, lines, measure)
 
     def _add_lines(self, panel: str, view: ItemView, lines: Mapping[str, list[list[str]]], measure: Any) -> None:
         """Add the values of an item at each x where all lines have one, so that the lines are comparable."""
-        places = range(1, self.options.max + 1)
+        places = range(1, max(map(len, lines.values())) + 1)
         values = np.asarray(measure([texts for sets in lines.values() for texts in sets]))
         values = values.reshape(len(lines), len(places))
         for column, k in enumerate(places):
@@ -208,13 +224,17 @@ class Curves:
                     self._line(panel, name).add(k, view.group, float(values[row, column]))
 
     def _table_row(self, size: int) -> dict[str, Any]:
-        """Return a row of Table 2: errors of the prediction, and of always predicting the mean of the size."""
-        gold, predicted = np.array(self.sets[size]).T
+        """Return a row of Table 2: errors of the prediction, of always predicting the mean of the size, and the R2 that
+        a perfect prediction would have, because gold is partly chance."""
+        from scoring.ml.evaluators.ream.gold import split_variance
+
+        gold, predicted, n = np.array(self.sets[size]).T
         mse = float(((gold - predicted) ** 2).mean())
         constant = float(((gold - gold.mean()) ** 2).mean())
         return {
             "size": size, "n": len(gold), "gold": float(gold.mean()), "predicted": float(predicted.mean()), "mse": mse,
             "constant": constant, "r2": 1 - mse / constant if constant > 0 else None,
+            "ceiling": split_variance(gold, np.full(len(gold), gold.mean()), n).ceiling if constant > 0 else None,
         }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ VARIANT_OF = "variant_of"
 #: Panels of the curves, in the order of the page.
 PANELS = {
     "size": gettext_noop("Reliability by number of references"),
+    "noise": gettext_noop("Reliability as references are added, and with wrong ones as noise"),
     "growth": gettext_noop("Gold reliability as references are added"),
     "predicted": gettext_noop("Predicted reliability as references are added"),
     "transfer": gettext_noop("References selected for one metric, used with another"),

@@ -80,10 +80,17 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
     assert run.state == Run.State.SUCCEEDED, run.error
     found = run.result
     assert (found["metric"], found["other_metric"], found["n_items"]) == ("token-f1", "chrf", 12)
-    assert set(found["panels"]) == {"size", "growth", "predicted", "transfer", "transfer-other"}
+    assert set(found["panels"]) == {"size", "noise", "growth", "predicted", "transfer", "transfer-other"}
     size = {line["name"]: line["points"] for line in found["panels"]["size"]["lines"]}
     assert [point["x"] for point in size["gold"]] == [1, 2, 3, 5]
     assert all(-1 <= point["low"] <= point["value"] <= point["high"] <= 1 for point in size["gold"])
+    noise = {line["name"]: line["points"] for line in found["panels"]["noise"]["lines"]}
+    assert list(noise) == ["references, gold", "noisy, gold", "references, predicted", "noisy, predicted"]
+    # Both begin with the same half.
+    for kind in ("gold", "predicted"):
+        clean, noisy = ([p["value"] for p in noise[f"{name}, {kind}"]] for name in ("references", "noisy"))
+        assert (len(clean), clean[:3]) == (5, noisy[:3])
+        assert clean[3:] != noisy[3:]
     growth = {line["name"]: line["points"] for line in found["panels"]["growth"]["lines"]}
     assert list(growth) == ["chosen", "3 chosen, then random", "random"]
     # All orders start with the same reference and share the first half.
@@ -97,6 +104,7 @@ def test_curves_of_one_and_transfer_to_another(project) -> None:
     assert names == ["chosen for chrf", "chosen for token-f1", "random"]
     row = found["table"][0]
     assert row["r2"] == pytest.approx(1 - row["mse"] / row["constant"])
+    assert row["ceiling"] <= 1
     assert found["n_simulated"] == 0
     Rating.objects.filter(output__item__key="i0").update(simulated=True)
     again = curves(project, evaluator="one", other="two", max=6)

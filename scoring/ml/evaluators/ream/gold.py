@@ -123,8 +123,13 @@ def measure_noise(samples: Sequence[Sample], gold: Sequence[ItemGold]) -> Noise:
     mean = np.empty(len(values))
     for size in np.unique(sizes):
         mean[sizes == size] = values[sizes == size].mean()
-    n = np.array([len(gold[sample.item].human) for sample in samples])
-    chance = (1 - mean**2) ** 2 / (n - 1)
+    return split_variance(values, mean, np.array([len(gold[sample.item].human) for sample in samples]))
+
+
+def split_variance(values: Floats, mean: Floats, n: npt.ArrayLike) -> Noise:
+    """Return how much of the gold reliabilities `values` around `mean` is chance; each is a correlation over `n`
+    answers. All are (n,)."""
+    chance = (1 - mean**2) ** 2 / (np.asarray(n, dtype=np.float64) - 1)
     return Noise(mean, max(0.0, float(((values - mean) ** 2).mean() - chance.mean())), chance)
 
 
