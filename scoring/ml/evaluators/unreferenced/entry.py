@@ -36,6 +36,11 @@ NEGATIVES = (
         advanced=True,
         names_model=True,
     ),
+    flag(
+        "own_outputs",
+        False,
+        "Outputs of the machine systems in the data to other conversations are false replies of models.",
+    ),
     text(
         "translator",
         None,
@@ -50,18 +55,26 @@ NEGATIVES = (
         advanced=True,
         names_model=True,
     ),
+    text(
+        "paraphraser",
+        None,
+        "Folder of a sequence-to-sequence model that says a reply in other words, in place of both translators.",
+        advanced=True,
+        names_model=True,
+    ),
     integer(
         "pool_size",
         2000,
-        "Number of replies that generator and translators make; they are slow.",
+        "Number of replies that generator, translators or paraphraser make; they are slow. At most as many own_outputs "
+        "are drawn.",
         minimum=10,
         advanced=True,
     ),
     number(
         "paraphrased",
         0.0,
-        "Probability that a reply's own back-translation is added as a second true reply (printed: .5; "
-        "released: 0). Needs both translators.",
+        "Probability that a reply's own back-translation or paraphrase is added as a second true reply (printed: .5; "
+        "released: 0). Needs both translators or a paraphraser.",
         minimum=0,
         maximum=1,
         advanced=True,

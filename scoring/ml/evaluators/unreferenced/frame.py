@@ -19,6 +19,7 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced import conversations
 from scoring.ml.evaluators.unreferenced.losses import check_loss
 from scoring.ml.evaluators.unreferenced.network import Store, TokenStore, UnreferencedNetwork, VectorStore
+from scoring.ml.evaluators.unreferenced.outputs import collect_outputs, join_groups
 from scoring.ml.evaluators.unreferenced.planning import check, get_sets
 from scoring.ml.evaluators.unreferenced.samples import TextTable
 from scoring.ml.evaluators.unreferenced.tools import get_tools
@@ -74,8 +75,8 @@ class UnreferencedEvaluator(TrainedEvaluator):
             network,
             loop,
             examples,
-            conversations.groups_in(sets.train),
-            conversations.groups_in(sets.dev),
+            join_groups(conversations.groups_in(sets.train), collect_outputs(job, sets, "train")),
+            join_groups(conversations.groups_in(sets.dev), collect_outputs(job, sets, "dev")),
             state={"negatives": list(prepared.train.kinds)},
             notes=(*sets.notes, *missing_kinds(prepared.train), *cls.limits),
             embedded=False,

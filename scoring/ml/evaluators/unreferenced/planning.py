@@ -16,6 +16,7 @@ from scoring.ml.evaluators.unreferenced.conversations import (
     groups_in,
     split_conversations,
 )
+from scoring.ml.evaluators.unreferenced.outputs import collect_outputs
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
 from scoring.ml.training.estimate import estimate_tokens, layer_speed, scoring_seconds
@@ -84,8 +85,12 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     repeated = len(everyone) - len({one.turns for one in everyone})
     if repeated:
         notes.append(_("%(repeated)s conversations repeat another one word for word.") % {"repeated": f"{repeated:,}"})
+    outputs = collect_outputs(job, sets, "train")
+    if outputs:
+        notes.append(_("%(n)s machine outputs are false replies.") % {"n": f"{len(outputs):,}"})
     if any(kind in kinds for kind in SEMANTIC) and not _there(job, "model_false"):
-        notes.append(_("Replies of models and back-translations are left out unless their models are named."))
+        text = _("Replies of models are left out unless own_outputs is chosen or a generator is named.")
+        notes.append(text)
     examples = {"conversations": len(sets.train), "true replies": n, "false replies per true reply": n_false}
     return Plan(examples, steps, seconds, tuple(notes))
 
@@ -114,12 +119,15 @@ def _check_tools(job: FitJob) -> None:
     if isinstance(job, ToolJob) and job.tools is not None:
         return
     there, back = job.options["translator"], job.options["back_translator"]
+    if job.options["paraphraser"] and (there or back):
+        raise InvalidOption(job.name, "paraphraser", _("takes the place of both translators: name either"))
     if bool(there) != bool(back):
         missing = "back_translator" if there else "translator"
         raise InvalidOption(job.name, missing, _("is missing: translations go there and back, so name both folders"))
-    if float(str(job.options["paraphrased"])) > 0 and not there:
-        raise InvalidOption(job.name, "paraphrased", _("needs translator and back_translator: name their folders"))
-    for option in ("generator", "translator", "back_translator"):
+    if float(str(job.options["paraphrased"])) > 0 and not (there or job.options["paraphraser"]):
+        text = _("needs a paraphraser, or translator and back_translator: name their folders")
+        raise InvalidOption(job.name, "paraphrased", text)
+    for option in ("generator", "translator", "back_translator", "paraphraser"):
         folder = job.options[option]
         if folder and not (Path(str(folder)) / "config.json").is_file():
             raise InvalidOption(job.name, option, _("%(folder)r is no folder of a transformers model"), folder=folder)
@@ -133,7 +141,9 @@ def _there(job: FitJob, kind: str) -> bool:
         return True
     if isinstance(job, ToolJob) and job.tools is not None:
         return (job.tools.generate if kind == "model_false" else job.tools.back_translate) is not None
-    return bool(job.options["generator" if kind == "model_false" else "translator"])
+    if kind == "model_false":
+        return bool(job.options["generator"]) or job.flag("own_outputs")
+    return bool(job.options["translator"] or job.options["paraphraser"])
 
 
 def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> float:

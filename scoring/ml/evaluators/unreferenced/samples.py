@@ -108,10 +108,12 @@ class Replies:
 
 @dataclass(frozen=True)
 class GeneratedTexts:
-    """Texts that models made, by conversation and turn: replies to the context, and true replies translated back."""
+    """Texts that models made, by conversation and turn: replies to the context, and true replies in other words;
+    `outputs` are (group, text) of machine outputs in the data."""
 
     generated: Mapping[tuple[int, int], str] = field(default_factory=dict)
     back_translated: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    outputs: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -163,6 +165,8 @@ def make_samples(
         if kind in kinds and texts:
             places = np.array([place_of[key] for key in texts], dtype=np.int64)
             pools[kind] = Pool(np.array([table.add(text) for text in texts.values()]), result.group[places])
+    if "model_false" in kinds and made.outputs:
+        pools["model_false"] = _add_outputs(pools.get("model_false"), made.outputs, conversations, table)
     paraphrase = None
     if made.back_translated:
         paraphrase = np.full(n, -1, dtype=np.int64)
@@ -172,6 +176,20 @@ def make_samples(
         result.context_rows, result.starts, result.lengths, result.conversation, result.group, result.reply,
         broken, pools, paraphrase, result.shared,
     )  # fmt: skip
+
+
+def _add_outputs(
+    pool: Pool | None, outputs: Sequence[tuple[str, str]], conversations: Sequence[Conversation], table: TextTable
+) -> Pool:
+    """The pool with the machine outputs; groups without a conversation get numbers of their own."""
+    numbers: dict[str, int] = {}
+    for group in (*(one.group for one in conversations), *(group for group, _text in outputs)):
+        numbers.setdefault(group, len(numbers))
+    rows = np.array([table.add(text) for _group, text in outputs])
+    groups = np.array([numbers[group] for group, _text in outputs])
+    if pool is None:
+        return Pool(rows, groups)
+    return Pool(np.concatenate([pool.rows, rows]), np.concatenate([pool.groups, groups]))
 
 
 def _keys(conversations: Sequence[Conversation]) -> list[tuple[int, int]]:

@@ -1,4 +1,5 @@
-"""Models that make texts for false replies: a generator of replies and a pair of translators, from local folders.
+"""Models that make texts for false replies: a generator of replies, and a pair of translators or a model that
+paraphrases, from local folders.
 
 Both are plain functions of texts, so that users of the library may pass their own.
 """
@@ -135,6 +136,8 @@ def get_tools(job: FitJob) -> Tools:
     device = job.text("train_device")
     generator, there, back = (job.options[name] for name in ("generator", "translator", "back_translator"))
     generate = LocalTextModel(str(generator), device=device) if generator else None
+    if job.options["paraphraser"]:
+        return Tools(generate, LocalTextModel(str(job.options["paraphraser"]), device=device, beams=5))
     if not there or not back:
         return Tools(generate)
     forth, home = (LocalTextModel(str(folder), device=device, beams=5) for folder in (there, back))

@@ -18,6 +18,7 @@ from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
 from scoring.ml.evaluators.unreferenced.network import Examples, Store, TokenStore, UnreferencedNetwork, VectorStore
+from scoring.ml.evaluators.unreferenced.outputs import collect_outputs
 from scoring.ml.evaluators.unreferenced.planning import Sets
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
@@ -68,6 +69,7 @@ def prepare_texts(network: type[UnreferencedNetwork], job: FitJob, sets: Sets, t
     parts: list[Samples] = []
     for name, conversations in (("train", sets.train), ("dev", sets.dev)):
         made = _made_texts(job, conversations, tools, kinds, name)
+        made = replace(made, outputs=collect_outputs(job, sets, name))
         parts.append(
             make_samples(
                 conversations,
@@ -149,9 +151,9 @@ def missing_kinds(samples: Samples) -> list[str]:
     """Return notes on kinds of false replies that were not available for the `samples`."""
     notes = []
     if "rand_utt" in samples.kinds and "model_false" not in samples.kinds:
-        notes.append(_("No generator was named: it saw no replies of models as false ones."))
+        notes.append(_("Neither a generator nor own_outputs: it saw no replies of models as false ones."))
     if "rand_utt" in samples.kinds and "rand_back" not in samples.kinds:
-        notes.append(_("No translators were named: it saw no back-translated replies."))
+        notes.append(_("No translators and no paraphraser were named: it saw no replies in other words."))
     return notes
 
 

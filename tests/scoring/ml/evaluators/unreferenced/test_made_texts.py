@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from scoring.ml.evaluators.unreferenced.conversations import Conversation
-from scoring.ml.evaluators.unreferenced.samples import KINDS
+from scoring.ml.errors import TrainingDataError
+from scoring.ml.evaluators.unreferenced.conversations import Conversation, collect_conversations
+from scoring.ml.evaluators.unreferenced.outputs import collect_outputs, join_groups
+from scoring.ml.evaluators.unreferenced.planning import Sets
+from scoring.ml.evaluators.unreferenced.samples import (
+    KINDS,
+    GeneratedTexts,
+    SampleOptions,
+    TextTable,
+    draw_replies,
+    make_samples,
+)
 from scoring.ml.evaluators.unreferenced.tools import Tools
 from scoring.ml.evaluators.unreferenced.training import _made_texts
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
-from scoring.ml.types import Dataset
+from scoring.ml.types import Dataset, Dialogue, Item, Output, System
 
 TALK = [
     Conversation("a", "ga", ("hi you", "hi there", "how are you")),
@@ -59,3 +71,44 @@ def test_unneeded_texts_are_not_generated(job: FitJob) -> None:
 
     made = _made_texts(job, TALK, Tools(never, never), KINDS["syntax"], "train")
     assert (made.generated, made.back_translated) == ({}, {})
+
+
+def with_outputs() -> Dataset:
+    """Dialogues, and outputs of two machines and a person to items, one of a dialogue's own group."""
+    items = (Item("i1", ("hi",), group="a"), Item("i2", ("so",)), Item("i3", ("no",), group="other"))
+    outputs = [Output(item.id, system, f"{system.upper()}  to {item.id}") for item in items for system in ("m1", "p")]
+    return Dataset(
+        "d", systems=(System("p", "human"),), items=items, outputs=(*outputs, Output("i3", "m2", " ")),
+        dialogues=(Dialogue("a", ("hi you", "hi there")), Dialogue("b", ("what", "this"))),
+    )  # fmt: skip
+
+
+def test_machine_outputs_are_false_replies_of_other_conversations(job: FitJob) -> None:
+    options = job.entry.parse_train_options("recommended", {"own_outputs": True, "pool_size": 10})
+    talk = collect_conversations(with_outputs(), lower_case=True)
+    given = replace(job, train=with_outputs(), options=options)
+    sets = Sets(talk[1:], talk[:1], ())
+    train, dev = (collect_outputs(given, sets, name) for name in ("train", "dev"))
+    # The item of the held-out dialogue belongs to the held-out part.
+    assert train == [("item:i2", "m1 to i2"), ("other", "m1 to i3")]
+    assert dev == [("dialogue:a", "m1 to i1")]
+    assert join_groups(("dialogue:b",), train) == ("dialogue:b", "item:i2", "other")
+    own_dev = replace(given, dev=with_outputs())
+    assert [text for _group, text in collect_outputs(own_dev, sets, "dev")] == ["m1 to i1", "m1 to i2", "m1 to i3"]
+    table = TextTable()
+    made = GeneratedTexts({(1, 1): "generated"}, outputs=[("dialogue:a", "m1 to i1"), ("other", "m1 to i3")])
+    samples = make_samples(talk, table, SampleOptions(KINDS["all"]), rng=job.rng, made=made)
+    pool = samples.pools["model_false"]
+    assert [table.texts[row] for row in pool.rows] == ["generated", "m1 to i1", "m1 to i3"]
+    assert pool.groups.tolist() == [1, 0, 2]
+    # Only the outputs of other groups are drawn.
+    rows = [draw_replies(samples, np.random.default_rng(seed)).rows[0, -1] for seed in range(20)]
+    assert {table.texts[row] for row in rows} == {"generated", "m1 to i3"}
+
+
+def test_without_machine_outputs_the_option_is_refused(job: FitJob) -> None:
+    options = job.entry.parse_train_options("recommended", {"own_outputs": True})
+    empty = replace(job, train=replace(with_outputs(), outputs=()), options=options)
+    with pytest.raises(TrainingDataError, match="own_outputs needs outputs of machine systems"):
+        collect_outputs(empty, Sets([], [], ()), "train")
+    assert collect_outputs(job, Sets([], [], ()), "train") == []

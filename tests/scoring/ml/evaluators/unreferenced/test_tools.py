@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scoring.ml import EncoderError, fit, plan
+from scoring.ml import EncoderError, InvalidOption, fit, plan
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob, Tools, make_texts
 from scoring.ml.registry import get_entry
 from scoring.ml.training.fit import run_job
 from scoring.ml.training.job import TrainingProgress
-from scoring.ml.types import Dataset, Record
+from scoring.ml.types import Dataset, Item, Output, Record
 from tests.scoring.ml.causal import tiny_causal
 from tests.scoring.ml.evaluators.unreferenced.conftest import SMALL
 
@@ -107,6 +108,24 @@ def test_folders_can_be_named_as_options(dialogues: Dataset, encoder: str, tmp_p
     )  # fmt: skip
     assert len(found.artefact.state["negatives"]) >= 5
     assert np.isfinite(found.score([Record("cat", context=("dog",))])[0])
+
+
+def test_any_sequence_to_sequence_folder_paraphrases(dialogues: Dataset, encoder: str, tmp_path: Path) -> None:
+    folder = tiny_seq2seq(tmp_path / "words")
+    options = {"encoder": encoder, "epochs": 1, "paraphraser": folder, "pool_size": 10, **SMALL["maude"]}
+    found = fit("maude", dialogues, paraphrased=0.5, **options)
+    assert "rand_back" in found.artefact.state["negatives"]
+    with pytest.raises(InvalidOption, match="takes the place of both translators"):
+        fit("maude", dialogues, translator=folder, back_translator=folder, **options)
+
+
+def test_outputs_of_the_data_are_learned_as_false_replies(dialogues: Dataset, encoder: str) -> None:
+    """Their items count as training data."""
+    items = tuple(Item(f"x{k}", ("so",), group=f"other{k}") for k in range(20))
+    given = replace(dialogues, items=items, outputs=tuple(Output(item.id, "m", f"no {item.id}") for item in items))
+    found = fit("maude", given, encoder=encoder, epochs=1, own_outputs=True, **SMALL["maude"])
+    assert "model_false" in found.artefact.state["negatives"]
+    assert {item.group for item in items} <= found.trained_on
 
 
 def test_folder_without_a_model_is_named(tmp_path: Path) -> None:
