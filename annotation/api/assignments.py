@@ -17,7 +17,7 @@ from annotation.selectors.judging_sheet import Sheet, make_sheet
 from annotation.services.bodies import read_answer, read_text, read_then, read_version
 from annotation.services.judging import WHY_TEXT, CampaignNotOpen, get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment, save_draft, skip_assignment
-from evalapp.common.api.fields import WholeSerializer, read_flag
+from evalapp.common.api.fields import ChoiceField, WholeSerializer, read_flag
 from evalapp.common.errors import BadInput, Fault, NotThere
 
 from .campaign_views import FlaggedSerializer, FlagInputSerializer, flag_unit, read_body
@@ -62,7 +62,7 @@ class BaseAssignmentSerializer(serializers.Serializer):
     id = serializers.CharField(help_text="Opaque.")
     campaign = serializers.IntegerField()
     number = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=Assignment.State.choices)
+    state = ChoiceField(choices=Assignment.State.choices)
     version = serializers.IntegerField()
     practice = serializers.BooleanField()
     context = serializers.ListField(child=serializers.CharField())
@@ -105,7 +105,7 @@ class SubmitInputSerializer(serializers.Serializer):
     note = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     seconds = serializers.FloatField(required=False, allow_null=True, min_value=0)
     replaces = serializers.IntegerField(required=False, allow_null=True, min_value=0, help_text="For a revision.")
-    next = serializers.ChoiceField(
+    next = ChoiceField(
         choices=["next", "ahead"],
         required=False,
         help_text="true or next: also return the next assignment; ahead: the one after the next open one.",
@@ -128,7 +128,7 @@ class SubmittedSerializer(SkippedSerializer):
 
 class SkipInputSerializer(serializers.Serializer):
     reason = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=300)
-    next = serializers.ChoiceField(choices=["next", "ahead"], required=False)
+    next = ChoiceField(choices=["next", "ahead"], required=False)
 
 
 # ---- views ---------------------------------------------------------------------------------------------

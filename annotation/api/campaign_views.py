@@ -20,6 +20,7 @@ from annotation.services import campaigns as services
 from annotation.services.bodies import read_text
 from annotation.services.judging_acts import resolve_flag
 from evalapp.accounts.selectors import get_project
+from evalapp.common.api.fields import ChoiceField
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import BadInput
 
@@ -54,7 +55,7 @@ class BasePlanSerializer(serializers.Serializer):
 
 
 class FlagInputSerializer(serializers.Serializer):
-    reason = serializers.ChoiceField(choices=BaseFlag.Reason.choices)
+    reason = ChoiceField(choices=BaseFlag.Reason.choices)
     text = serializers.CharField(required=False, allow_blank=True, allow_null=True)
 
 

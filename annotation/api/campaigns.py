@@ -12,6 +12,7 @@ from annotation.models import Campaign, ItemFlag
 from annotation.selectors.campaigns import get_campaign, list_campaigns, make_campaign_plan
 from annotation.selectors.campaigns_watch import watch_campaign
 from annotation.services.campaigns import create_campaign
+from evalapp.common.api.fields import ChoiceField
 
 from .campaign_views import BaseCampaignSerializer, BasePlanSerializer, CampaignAPI, make_views
 from .responses import make_json_response
@@ -51,12 +52,12 @@ class PlanCheckSerializer(serializers.Serializer):
 class PlanSerializer(BasePlanSerializer):
     """The plan of a judging campaign; see the documentation on campaigns."""
 
-    kind = serializers.ChoiceField(choices=Campaign.Kind.choices)
+    kind = ChoiceField(choices=Campaign.Kind.choices)
     aspects = PlanAspectSerializer(many=True)
     overlap = serializers.IntegerField(required=False, min_value=1, max_value=100)
     systems = serializers.ListField(child=serializers.CharField(), required=False)
     pairs = serializers.IntegerField(required=False, allow_null=True)
-    steps = serializers.ChoiceField(choices=["all", "last"], required=False)
+    steps = ChoiceField(choices=["all", "last"], required=False)
     practice = PlanCheckSerializer(many=True, required=False)
     controls = PlanCheckSerializer(many=True, required=False)
 

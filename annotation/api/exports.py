@@ -9,7 +9,6 @@ from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.fields import ChoiceField
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -19,7 +18,7 @@ from annotation.exporters.options import ExportOptions
 from annotation.services.exports import delete_export, list_exports, request_export
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import StrictSerializer, TruthField
+from evalapp.common.api.fields import ChoiceField, StrictSerializer, TruthField
 from evalapp.common.api.idempotency import idempotent
 from evalapp.common.errors import NotThere
 from evalapp.common.models import Run

@@ -15,8 +15,8 @@ from annotation.models import Comparison, Dialogue, Item, Output, Rating, Refere
 from annotation.parsers.kinds import SYSTEM_KINDS
 from annotation.services.systems import set_system_kind
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import PAGES, StrictSerializer, WholeSerializer, refuse_unknown
-from evalapp.common.errors import NotThere
+from evalapp.common.api.fields import PAGES, ChoiceField, StrictSerializer, WholeSerializer, refuse_unknown
+from evalapp.common.errors import BadInput, NotThere
 
 #: Order of a list, as its description says.
 BY_KEY = "in natural order of their ids (q2 before q10)"
@@ -33,7 +33,7 @@ class SystemSerializer(serializers.ModelSerializer):
 
 
 class SystemKindSerializer(StrictSerializer, WholeSerializer):
-    kind = serializers.ChoiceField(choices=SYSTEM_KINDS)
+    kind = ChoiceField(choices=SYSTEM_KINDS)
 
 
 class ItemSerializer(serializers.ModelSerializer):
@@ -126,6 +126,12 @@ class ProjectList(generics.ListAPIView):
         wanted = {
             self.filters[name]: value for name, value in self.request.query_params.items() if name in self.filters
         }
+        for field, value in wanted.items():
+            choices = [] if "__" in field else model._meta.get_field(field).choices
+            if choices and value not in dict(choices):
+                text = _("%(name)s must be one of %(choices)s, not “%(value)s”.")
+                known = ", ".join(name for name, _label in choices)
+                raise BadInput.for_field(field, text % {"name": field, "choices": known, "value": f"{value:.60}"})
         if any("\0" in value for value in wanted.values()):
             return rows.none()
         return rows.filter(**wanted)

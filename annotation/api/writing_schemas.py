@@ -7,7 +7,7 @@ from rest_framework import serializers
 
 from annotation.models import WritingCampaign, WritingFlag
 from annotation.selectors.writing import make_writing_plan
-from evalapp.common.api.fields import WholeSerializer
+from evalapp.common.api.fields import ChoiceField, WholeSerializer
 
 from .campaign_views import BaseCampaignSerializer, BasePlanSerializer
 
@@ -25,7 +25,7 @@ class WritingPlanSerializer(BasePlanSerializer):
     """The plan of a writing campaign; see the documentation on reference writing."""
 
     slug = serializers.CharField(required=False, allow_blank=True, allow_null=True, max_length=40)
-    kind = serializers.ChoiceField(choices=WritingCampaign.Kind.choices, required=False)
+    kind = ChoiceField(choices=WritingCampaign.Kind.choices, required=False)
     start_set = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     evaluator = serializers.CharField(required=False, allow_blank=True, allow_null=True)
     corpus = serializers.CharField(required=False, allow_blank=True, allow_null=True)
@@ -53,7 +53,7 @@ class WritingPointSerializer(serializers.Serializer):
 
 class WritingProgressSerializer(serializers.Serializer):
     campaign = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=WritingCampaign.State.choices)
+    state = ChoiceField(choices=WritingCampaign.State.choices)
     figures = serializers.DictField()
     arms = serializers.ListField(child=serializers.DictField())
     people = serializers.ListField(child=serializers.DictField())
@@ -87,7 +87,7 @@ class LastSerializer(serializers.Serializer):
 class TaskViewSerializer(serializers.Serializer):
     id = serializers.CharField(help_text="Opaque.")
     campaign = serializers.IntegerField()
-    state = serializers.ChoiceField(choices=["write", "wait", "done", "skipped", "none"])
+    state = ChoiceField(choices=["write", "wait", "done", "skipped", "none"])
     why = serializers.CharField()
     message = serializers.CharField()
     context = serializers.ListField(child=serializers.CharField())
@@ -127,7 +127,7 @@ class AttemptInputSerializer(serializers.Serializer):
 
 
 class OutcomeSerializer(serializers.Serializer):
-    decision = serializers.ChoiceField(choices=["accept", "edit", "drop", "wait"])
+    decision = ChoiceField(choices=["accept", "edit", "drop", "wait"])
     score_before = serializers.FloatField(allow_null=True)
     score_after = serializers.FloatField(allow_null=True)
     improved = serializers.BooleanField(allow_null=True)
@@ -173,7 +173,7 @@ class ToConfirmSerializer(serializers.Serializer):
 
 class ConfirmInputSerializer(serializers.Serializer):
     submission = serializers.UUIDField()
-    better = serializers.ChoiceField(choices=["a", "b", "tie"])
+    better = ChoiceField(choices=["a", "b", "tie"])
 
 
 class WrittenSerializer(serializers.Serializer):

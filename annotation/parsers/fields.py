@@ -17,6 +17,8 @@ MAX_KEY, MAX_NAME = 200, 100
 #: Represents a missing step, because NULL cannot be part of a unique key.
 NO_STEP = -1
 MAX_STEP = 2**63 - 1
+#: Whole numbers up to this one are exact as fractional numbers.
+_EXACT = 2**53
 #: Means, squares and sums of larger numbers overflow 64 bits.
 LARGEST = 1e150
 
@@ -37,6 +39,8 @@ def read_key(row: Row, name: str, bad: Bad, longest: int = MAX_KEY) -> str | Non
         bad(name, _("%(name)s is longer than %(longest)s characters.", name=name, longest=longest))
     elif is_whole(value):
         return str(value)  # ids as numbers, as written by data frames
+    elif type(value) is float and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))  # data frames make numbers of a column with missing values fractional
     else:
         bad(name, _("%(name)s must be text; write it in quotes.", name=name))
     return None

@@ -3,6 +3,7 @@ one transaction. If there is any error, nothing is stored."""
 
 import contextlib
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -254,8 +255,11 @@ class _Import:
         limits = self.limits.for_file(self.upload.files[index]["bytes"])
         line = 0
 
+        absent: Counter[str] = Counter()
+
         def bad(field: str, message: str) -> None:
             add(label, line, field, message)
+            absent[field] += field not in row
 
         def report(at: int | None, field: str, message: str) -> None:
             add(label, at, field, message)
@@ -285,6 +289,13 @@ class _Import:
                     characters = 0
         finally:
             self._stage(staging, name.kind, batch, raw)
+        if columns := [field for field, count in absent.items() if count and count == line]:
+            text = _(
+                "%(file)s: no row has %(columns)s. Rename the columns, or match them by a mapping: choose “your own "
+                "columns” as the kind of the file, `mapping=` of project.upload, or `evalapp load --map`.",
+                file=label, columns=", ".join(columns),
+            )  # fmt: skip
+            self.hints.append(text)
 
     def _lose(self, table: str, file: str, line: int | None) -> None:
         self.lost.setdefault(table, file if line is None else f"{file}:{line}")

@@ -179,7 +179,7 @@ class UploadFaulty(ClientError):
     def __init__(self, upload: Any) -> None:
         self.upload, self.faults, self.fault_count = upload, upload.faults, upload.fault_count
         text = f"upload {upload.id}: {upload.fault_count} faults, nothing was stored"
-        super().__init__(_with_faults(text, self.faults, self.fault_count))
+        super().__init__("\n".join([_with_faults(text, self.faults, self.fault_count), *upload.hints]))
 
 
 class UploadCancelled(ClientError):

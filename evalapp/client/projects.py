@@ -205,7 +205,8 @@ class Project:
 
             project.upload_rows("outputs", [{"item": "i1", "system": "a", "text": "Hello."}])
 
-        Raises `InvalidArgument`, before anything is sent, for a row that cannot be written as JSON."""
+        Rows with columns of your own are a file for `upload(file, mapping=...)`. Raises `InvalidArgument`, before
+        anything is sent, for an unknown table and for a row that cannot be written as JSON."""
         options = UploadOptions(dry_run, replace, progress, idempotency_key)
         upload = send_rows(self._session, self.slug, kind, rows, options)
         return upload.wait(progress=progress, timeout=timeout) if wait else upload
@@ -464,7 +465,8 @@ class Project:
         idempotency_key: str | None = None,
     ) -> Upload:
         """Upload several tables at once, `frames`: table name -> DataFrame, as `to_pandas` returns them. `dataset` is
-        the content of `dataset.json` (aspects with scales, licence, source). Missing values (nan, NA) become null.
+        the content of `dataset.json` (aspects with scales, licence, source). Missing values (nan, NA) become null. A
+        table with columns of your own is a file for `upload(file, mapping=...)`.
         `dry_run`, `replace`, `progress`, `timeout`, `idempotency_key` and errors: see `upload`.
 
             other.from_pandas(project.to_pandas())

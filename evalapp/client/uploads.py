@@ -234,6 +234,7 @@ def send_rows(
 ) -> Upload:
     """Upload `rows` of the table `kind` to the project `slug` over `session`, with `options`. They are written to a
     temporary file first, in constant memory, because the request needs its length and may be repeated."""
+    _check_table(kind)
     with tempfile.SpooledTemporaryFile(max_size=IN_MEMORY) as spool:
         for number, row in enumerate(iterate_rows(rows), 1):
             spool.write(dump_line(row, number))
@@ -255,8 +256,12 @@ def send_tables(
     options: UploadOptions,
 ) -> Upload:
     """Upload `tables` by name, and `dataset` as dataset.json, to the project `slug` over `session`, with `options`."""
-    if unknown := sorted(set(tables) - set(TABLES)):
-        raise InvalidArgument(f"{unknown[0]!r} is no table; the tables are {', '.join(TABLES[1:-1])}")
+    if hasattr(tables, "iloc"):
+        raise InvalidArgument(
+            "several tables are a dictionary, such as {'outputs': frame}; upload_rows('outputs', frame) takes one"
+        )
+    for name in tables:
+        _check_table(name)
     with tempfile.TemporaryDirectory(prefix="evalapp-upload-") as folder:
         paths: list[str | Path] = []
         if dataset is not None:
@@ -269,6 +274,14 @@ def send_tables(
                     file.write(dump_line(row, number, of=name))
             paths.append(path)
         return send_files(session, slug, paths, options)
+
+
+def _check_table(name: str) -> None:
+    if name not in TABLES:
+        raise InvalidArgument(
+            f"there is no table {name!r}; the tables are {', '.join(TABLES)}. Rows with columns of your own are a file "
+            "for project.upload(file, mapping=...)"
+        )
 
 
 def iterate_rows(rows: Any) -> Iterable[Mapping[str, Any]]:

@@ -24,7 +24,7 @@ from evalapp.common.api.fields import refuse_unknown
 from evalapp.common.errors import NotThere
 from scoring.boards.base import Query
 from scoring.boards.choices import CHOICES
-from scoring.boards.registry import get_board, list_boards
+from scoring.boards.registry import Board, get_board, list_boards
 from scoring.boards.render.files import FORMATS
 from scoring.boards.shapes import BoardTable, Number, Part, about, find_faults, optional
 
@@ -144,7 +144,7 @@ def make_view(kind: str) -> type[APIView]:
 
 
 class AnyBoard(APIView):
-    """A board that was registered after the addresses of this API were made."""
+    """A board that was registered after the addresses of this API were made, or one that does not exist."""
 
     @extend_schema(exclude=True)
     def get(self, request: Request, slug: str, kind: str) -> Response:
@@ -160,17 +160,27 @@ class BoardFile(APIView):
     def get(self, request: Request, slug: str, kind: str, ending: str) -> HttpResponse:
         """A leaderboard as CSV or LaTeX, with the parameters of the leaderboard. 503 while it is computed."""
         project = get_project(user=request.user, slug=slug, need="read")
-        board = list_boards().get(kind)
-        if board is None or not board.query.in_leaderboards or ending not in FILES:
-            raise NotThere(_("There is no such file of a leaderboard."))
-        refuse_unknown(request.query_params, board.query.names())
-        query = parse_query(board.query, request.query_params, project)
+        shape = find_board(kind).query
+        if ending not in FILES:
+            text = _("There is no leaderboard as %(ending)s. There are: %(known)s.")
+            raise NotThere(text % {"ending": ending, "known": ", ".join(FILES)})
+        refuse_unknown(request.query_params, shape.names())
+        query = parse_query(shape, request.query_params, project)
         return send_board(project=project, query=query, user=request.user, ending=ending)
 
 
+def find_board(kind: str) -> Board:
+    """Return the leaderboard of this kind. Raises `NotThere` with all kinds if there is none."""
+    boards = {name: board for name, board in list_boards().items() if board.query.in_leaderboards}
+    if kind not in boards:
+        text = _("There is no leaderboard “%(kind)s”. There are: %(known)s.")
+        raise NotThere(text % {"kind": kind, "known": ", ".join(boards)})
+    return boards[kind]
+
+
 def answer_request(request: Request, slug: str, kind: str) -> Response:
-    shape = get_board(kind).query
     project = get_project(user=request.user, slug=slug, need="read")
+    shape = find_board(kind).query
     refuse_unknown(request.query_params, shape.names())
     query = parse_query(shape, request.query_params, project)
     return respond(answer_leaderboard(project=project, query=query, user=request.user))

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from annotation.models.data import ORIGINAL
-from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField
+from evalapp.common.api.fields import ChoiceField, OnePageSerializer, StrictSerializer, TextField
 from evalapp.common.api.runs import RunSerializer
 
 from ..live.bounds import MOST_OF_ALL, MOST_OF_ONE, count_pair_characters
@@ -29,7 +29,7 @@ class TranslatedField(serializers.CharField):
 
 class OptionSerializer(serializers.Serializer):
     name = serializers.CharField()
-    type = serializers.ChoiceField(choices=["bool", "int", "float", "str"])
+    type = ChoiceField(choices=["bool", "int", "float", "str"])
     default = serializers.JSONField(allow_null=True)
     help = TranslatedField()
     choices = serializers.ListField(child=serializers.CharField())
@@ -48,7 +48,7 @@ class PlannedScoresSerializer(serializers.Serializer):
     """What is done for an evaluator."""
 
     evaluator = serializers.CharField()
-    outcome = serializers.ChoiceField(
+    outcome = ChoiceField(
         choices=OUTCOMES,
         help_text=gettext_lazy("What was scored before: new: nothing; changed: other texts; current: everything."),
     )
@@ -78,9 +78,7 @@ class CatalogueEntrySerializer(serializers.Serializer):
     profiles = serializers.ListField(child=serializers.CharField())
     options = OptionSerializer(many=True)
     learns = serializers.BooleanField(help_text=gettext_lazy("It must be trained before it can be applied."))
-    aspect = serializers.ChoiceField(
-        choices=["none", "one", "many"], help_text=gettext_lazy("How many aspects it learns.")
-    )
+    aspect = ChoiceField(choices=["none", "one", "many"], help_text=gettext_lazy("How many aspects it learns."))
     train_needs = serializers.ListField(child=serializers.CharField())
     train_options = OptionSerializer(many=True)
     profile_defaults = serializers.SerializerMethodField()

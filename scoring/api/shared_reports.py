@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.roles import Need
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import StrictSerializer, TextField, TruthField, read_body
+from evalapp.common.api.fields import ChoiceField, StrictSerializer, TextField, TruthField, read_body
 from evalapp.common.errors import NotThere
 from evalapp.common.pagination import KeysetPagination, paginate
 
@@ -28,7 +28,7 @@ class ReportSerializer(serializers.ModelSerializer):
     created_by = serializers.CharField(source="created_by.username", allow_null=True, default=None)
     raters = serializers.BooleanField(source="has_raters")
     texts = serializers.BooleanField(source="has_texts")
-    state = serializers.ChoiceField(choices=SharedReport.State.choices)
+    state = ChoiceField(choices=SharedReport.State.choices)
 
     class Meta:
         model = SharedReport

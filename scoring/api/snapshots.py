@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
-from evalapp.common.api.fields import OnePageSerializer, StrictSerializer, TextField
+from evalapp.common.api.fields import ChoiceField, OnePageSerializer, StrictSerializer, TextField
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.pagination import one_page
 from scoring.boards.choices import COEFFICIENTS
@@ -61,7 +61,7 @@ class SnapshotsSerializer(OnePageSerializer):
 class TakeSerializer(StrictSerializer):
     """The table to store: `board` and the parameters of its address."""
 
-    board = serializers.ChoiceField(choices=list(list_boards()))
+    board = ChoiceField(choices=list(list_boards()))
     query = serializers.DictField(child=TextField(allow_blank=True), required=False)
     title = TextField(max_length=200, required=False, allow_blank=True)
     note = TextField(max_length=5000, required=False, allow_blank=True)

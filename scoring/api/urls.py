@@ -1,12 +1,11 @@
 """Addresses of scoring under /api/v1/."""
 
-from django.urls import include, path, register_converter
+from django.urls import include, path
 
-from scoring.boards.registry import BoardKind, list_boards
+from scoring.boards.registry import list_boards
 
 from . import agreement, boards, online, references, shared_reports, snapshots, trained, views
 
-register_converter(BoardKind, "board")
 #: Addresses below a project.
 PROJECT = [
     path("evaluators/", views.EvaluatorList.as_view(), name="api-evaluator-list"),
@@ -43,7 +42,7 @@ PROJECT = [
         if board.query.in_leaderboards
     ),
     path("leaderboards/<slug:kind>/table.<slug:ending>", boards.BoardFile.as_view(), name="api-leaderboard-file"),
-    path("leaderboards/<board:kind>/", boards.AnyBoard.as_view(), name="api-leaderboard"),
+    path("leaderboards/<slug:kind>/", boards.AnyBoard.as_view(), name="api-leaderboard"),
 ]
 urlpatterns = [
     path("evaluators/", views.Catalogue.as_view(), name="api-catalogue"),

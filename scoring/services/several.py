@@ -10,10 +10,10 @@ from django.utils.translation import gettext as _
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
-from evalapp.common.errors import BadInput, EvalappError
+from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.models import Run
 
-from ..selectors.catalogue import entries, list_shipped
+from ..selectors.catalogue import get_entry, list_shipped
 from ..selectors.score_sets import SetState, list_states
 from .scores import Grounds, apply_evaluator, check_scoring
 
@@ -87,10 +87,12 @@ class _Planner:
         if len(names) > MOST_EVALUATORS:
             text = _("At most %(most)s evaluators at once.") % {"most": MOST_EVALUATORS}
             raise BadInput.for_field("evaluators", text)
-        known = {entry.name for entry in entries()} | set(self.grounds.rows) | set(list_shipped())
-        if unknown := [name for name in names if name not in known]:
-            text = _("There is no evaluator of this name: %(names)s.") % {"names": ", ".join(unknown)}
-            raise BadInput.for_field("evaluators", text)
+        for name in names:
+            if name not in self.grounds.rows and name not in list_shipped():
+                try:
+                    get_entry(name)
+                except NotThere as error:
+                    raise BadInput.for_field("evaluators", error.detail) from error
 
     def plan(self, name: str) -> PlannedScores:
         row = self.grounds.find(name)

@@ -8,7 +8,14 @@ from rest_framework import serializers
 from evalapp.accounts.models import ApiToken, Invitation, Membership, Project
 from evalapp.accounts.roles import SCOPES, Role
 from evalapp.accounts.services import invitations, tokens
-from evalapp.common.api.fields import StrictModelSerializer, StrictSerializer, TextField, TruthField, WholeSerializer
+from evalapp.common.api.fields import (
+    ChoiceField,
+    StrictModelSerializer,
+    StrictSerializer,
+    TextField,
+    TruthField,
+    WholeSerializer,
+)
 
 
 class ProjectSerializer(StrictSerializer, StrictModelSerializer):
@@ -88,14 +95,14 @@ class MemberSerializer(serializers.ModelSerializer):
 
 
 class RoleSerializer(StrictSerializer, WholeSerializer):
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = ChoiceField(choices=Role.choices)
     all_campaigns = TruthField(
         default=False, help_text="Lift the limit to the campaigns of an invitation. Changing the role also lifts it."
     )
 
 
 class InvitationSerializer(serializers.ModelSerializer):
-    state = serializers.ChoiceField(choices=Invitation.State.choices, read_only=True)
+    state = ChoiceField(choices=Invitation.State.choices, read_only=True)
 
     class Meta:
         model = Invitation
@@ -106,7 +113,7 @@ class InvitationSerializer(serializers.ModelSerializer):
 
 
 class NewInvitationSerializer(StrictSerializer):
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = ChoiceField(choices=Role.choices)
     label = TextField(max_length=100, required=False, allow_blank=True)
     days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
     max_uses = serializers.IntegerField(default=1, min_value=1, max_value=invitations.MAX_USES)
@@ -128,7 +135,7 @@ class CreatedInvitationSerializer(InvitationSerializer):
 
 class TokenSerializer(serializers.ModelSerializer):
     project = serializers.SlugRelatedField("slug", read_only=True, allow_null=True)
-    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), read_only=True)
+    scopes = serializers.ListField(child=ChoiceField(choices=list(SCOPES)), read_only=True)
 
     class Meta:
         model = ApiToken
@@ -138,7 +145,7 @@ class TokenSerializer(serializers.ModelSerializer):
 
 class NewTokenSerializer(StrictSerializer):
     name = TextField(max_length=100)
-    scopes = serializers.ListField(child=serializers.ChoiceField(choices=list(SCOPES)), min_length=1)
+    scopes = serializers.ListField(child=ChoiceField(choices=list(SCOPES)), min_length=1)
     days = serializers.IntegerField(default=90, min_value=1, max_value=tokens.MAX_DAYS)
     project = TextField(required=False, allow_null=True, help_text="Short name; missing: all projects.")
 

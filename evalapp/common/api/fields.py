@@ -2,7 +2,7 @@
 Forms of browsers, in which everything is text, are read elsewhere."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from django.db import models
 from django.utils.translation import gettext as _
@@ -32,6 +32,17 @@ class TruthField(serializers.BooleanField):
         return data
 
 
+class ChoiceField(serializers.ChoiceField):
+    """One of some texts. The refusal of another one lists them."""
+
+    def fail(self, key: str, **values: Any) -> NoReturn:
+        if key != "invalid_choice":
+            super().fail(key, **values)
+        text = _("%(name)s must be one of %(choices)s, not “%(value)s”.")
+        known = {"name": self.field_name or self.parent.field_name, "choices": ", ".join(map(str, self.choices))}
+        raise serializers.ValidationError(text % {**known, "value": f"{values['input']!s:.60}"}, code=key)
+
+
 class StrictModelSerializer(serializers.ModelSerializer):
     """A model serializer with `TextField` for all texts."""
 
@@ -40,6 +51,7 @@ class StrictModelSerializer(serializers.ModelSerializer):
         models.CharField: TextField,
         models.TextField: TextField,
     }
+    serializer_choice_field = ChoiceField
 
 
 def _find_unknown(given: Iterable[str], known: Iterable[str], accepted: Iterable[str] = ()) -> dict[str, str]:

@@ -172,8 +172,8 @@ def test_unsendable_input_is_refused_locally(rita, installation, tmp_path):
     assert len(installation.seen) == before
 
 
-def test_unknown_kind_is_refused_by_the_server(rita):
-    with pytest.raises(BadRequest, match="no kind"):
+def test_unknown_tables_and_empty_bodies_are_refused(rita):
+    with pytest.raises(InvalidArgument, match="no table .songs.*ratings"):
         rita.project("alpha").upload_rows("songs", [{"id": "x"}])
     with pytest.raises(BadRequest, match="The body has no rows"):
         rita.project("alpha").upload_rows("outputs", [])
