@@ -13,12 +13,11 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from evalapp import __version__
+from evalapp.extras import explain_install, find_extra
 from evalapp.layout import prefer_own_packages
 
 #: The installation's commands need this extra.
 SERVER = "server"
-#: Packages that the extra `torch` brings, as they are imported; a command without project may need them, too.
-_TORCH = {"accelerate", "huggingface_hub", "safetensors", "tokenizers", "torch", "torch_geometric", "transformers"}
 
 
 @dataclass(frozen=True)
@@ -28,14 +27,20 @@ class Command:
     module: str  # has `main(arguments: list[str]) -> int`
     extra: str  # the extra that brings the packages which the module imports
     help: str
-    # If an installation has a command with this name, too, it runs unless one of these options is given.
+    # An installation has a command with this name, too, which runs unless one of these options is given.
+    is_shared: bool = False
     options: tuple[str, ...] = ()
 
 
 COMMANDS = {
+    "evaluators": Command("scoring.papers", "metrics", "List the evaluators, or their papers in BibTeX.", True),
     "recompute": Command("scoring.boards.recompute", "metrics", "Compute the tables of an export again, and compare."),
     "score": Command(
-        "scoring.ml.score_files.command", "metrics", "Score text files with a line per segment.", ("-i", "--input")
+        "scoring.ml.score_files.command",
+        "metrics",
+        "Score text files with a line per segment.",
+        True,
+        ("-i", "--input"),
     ),
 }
 
@@ -51,7 +56,7 @@ def main(arguments: Sequence[str] | None = None, program: str = "evalapp") -> No
     if name in ("help", "--help", "-h") and len(words) < 2:
         print(_list_commands(program))
     command = COMMANDS.get(name)
-    if command and command.options and not {word.partition("=")[0] for word in words} & set(command.options):
+    if command and command.is_shared and not {word.partition("=")[0] for word in words} & set(command.options):
         command = command if find_spec("django") is None else None
     extra = command.extra if command else SERVER
     try:
@@ -65,11 +70,8 @@ def main(arguments: Sequence[str] | None = None, program: str = "evalapp") -> No
         missing = (error.name or "").partition(".")[0]
         if not missing or find_spec(missing) is not None or missing == "evalapp":
             raise
-        extra = "torch" if missing in _TORCH else extra
-        print(
-            f"{program} {name} needs the package {missing}. Install it with: pip install 'evalapp[{extra}]'",
-            file=sys.stderr,
-        )
+        way_out = explain_install(find_extra(missing, extra))
+        print(f"{program} {name} needs the package {missing}. {way_out}", file=sys.stderr)
         sys.exit(1)
 
 

@@ -14,6 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
+from evalapp.extras import explain_install
+
 _INCLUDED = Path(__file__).resolve().parent / "_included"
 #: Folder with templates, static files and documents.
 FILES = _INCLUDED if _INCLUDED.is_dir() else _INCLUDED.parent.parent
@@ -81,6 +83,6 @@ def add_alias(alias: str, name: str) -> None:
     try:
         sys.modules[alias] = import_module(name)
     except ModuleNotFoundError as error:
-        text = f"{alias} needs the package {error.name}. Install it with: pip install 'evalapp[metrics]'"
+        text = f"{alias} needs the package {error.name}. {explain_install('metrics')}"
         raise ModuleNotFoundError(text, name=error.name) from error
     sys.meta_path.insert(0, _Alias(alias, name))

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike
 
 from evalapp.client.errors import BadRequest, ClientError, InvalidArgument, NotAllowed, NotFound, NotSignedIn
 from evalapp.client.evaluators import Evaluator, Record
+from evalapp.extras import explain_install
 from evalapp.stats.planning.stopping import PATIENCE, PREVIOUS, Check, StoppingRule, from_either_side
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,8 @@ def load_comparer(given: Comparer | str | Path) -> Comparer:
             library = importlib.import_module("scoring.ml")
         except ImportError as error:
             raise ClientError(
-                f"an evaluator in a folder needs scoring.ml, which cannot be imported: {error}"
+                f"an evaluator in a folder needs scoring.ml, which cannot be imported ({error}). "
+                f"{explain_install('torch')}"
             ) from error
         try:
             given = library.load(given)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from evalapp.markup import MAX_ROWS, write_html_table
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import Coverage, UnknownTokens
+from scoring.ml.errors import InvalidRecords, need_package
 from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import VERSION, SignatureField, render
 from scoring.ml.sums import within
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 Floats: TypeAlias = npt.NDArray[np.float64]
 Progress: TypeAlias = Callable[[int, int], object]
 ARTIFACT = "evaluator.json"
+#: How reasons begin that the arguments of a call can change.
+_MISSING = ("no references", "no context")
 UNKNOWN_WORDS = "records have words that the encoder does not know; it cannot distinguish them"
 
 
@@ -73,6 +76,7 @@ class Scores:
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a row per record: `score`, the components and `reason`. Needs pandas."""
+        need_package("pandas", "to_pandas()")
         import pandas
 
         return pandas.DataFrame({"score": self.values, **self.components, "reason": list(self.reasons)})
@@ -218,11 +222,30 @@ class Evaluator(ABC):
 
         `hypotheses` are records, or texts in a list, array or Series with `references` (for each a text or a list of
         texts), `sources` and `contexts` (for each the turns before it). `progress` is a callback, or True for a bar.
-        Raises `InvalidRecords` for other arguments.
+        Raises `InvalidRecords` for other arguments, and for texts without what the evaluator needs.
         """
-        records = as_records(hypotheses, references, sources, contexts, "score()")
+        records = self.read_records(hypotheses, references, sources, contexts, "score()")
         self.details = self.evaluate(records, progress=progress)
         return self.details.values
+
+    def read_records(
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None,
+        sources: Texts | None,
+        contexts: TextLists | None,
+        call: str,
+    ) -> Sequence[Record]:
+        """Return the records of the arguments of `call`, see `score`. Raises `InvalidRecords`."""
+        records = as_records(hypotheses, references, sources, contexts, call)
+        if len(records) and not isinstance(next(iter(hypotheses)), Record):
+            reasons = {self.undefined(record) for record in records}
+            if all(reason.startswith(_MISSING) for reason in reasons):
+                raise InvalidRecords(
+                    f"{self.name} cannot score a text with {min(reasons)}: {call} takes references=, contexts= and "
+                    "sources=, each with one entry per text"
+                )
+        return records
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
         """As `score`, with reasons, counts and components. Stores nothing, so threads may share the evaluator.
@@ -319,7 +342,7 @@ class Evaluator(ABC):
     ) -> float:
         """The score of a system from its outputs, with arguments as in `score`: from the sums of `system_statistics` if
         it has any, else the mean of the defined scores; nan without data."""
-        return self.score_system(as_records(hypotheses, references, sources, contexts, "system_score()"))
+        return self.score_system(self.read_records(hypotheses, references, sources, contexts, "system_score()"))
 
     def score_system(self, records: Sequence[Record]) -> float:
         """`system_score` of records."""
@@ -452,6 +475,7 @@ def choose_progress(progress: Progress | bool | None) -> Progress:
     """Return the callback for `progress`: for True a bar by tqdm, which `scoring.ml` does not need otherwise."""
     if progress is not True:
         return progress or _ignore_progress
+    need_package("tqdm", "progress=True")
     from tqdm.auto import tqdm
 
     bar = tqdm(unit="texts")

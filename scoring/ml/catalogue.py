@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import Any, Literal, NoReturn, TypeAlias, cast
 
 from evalapp.translation import gettext as _
-from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained
+from scoring.ml.errors import InvalidOption, InvalidOptions, NotTrained, need_package
 from scoring.ml.option_checks import Check
 
 OptionValue: TypeAlias = bool | int | float | str | None
@@ -96,6 +96,7 @@ def must_be_trained(entry: Entry, options: dict[str, OptionValue]) -> NoReturn:
 
 def _load_class(place: str) -> type[Any]:
     module, _, name = place.partition(":")
+    need_package("torch", f"a trained evaluator ({name})")
     return cast("type[Any]", getattr(import_module(module), name))
 
 

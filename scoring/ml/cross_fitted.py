@@ -12,16 +12,13 @@ from typing import Protocol, Self, cast, runtime_checkable
 import numpy as np
 
 from scoring.ml.artefact import ENCODER_FOLDER
-from scoring.ml.base import ARTIFACT, Evaluator, Floats, Partial, Progress, shift_progress
+from scoring.ml.base import ARTIFACT, Floats, Partial, Progress, shift_progress
 from scoring.ml.catalogue import Entry, OptionValue
 from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.errors import ArtefactError
-from scoring.ml.hub import send_evaluator
-from scoring.ml.plain_texts import TextLists, Texts, as_records
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.sums import weighted_mean, weighted_statistics
-from scoring.ml.trained import TrainedEvaluator
-from scoring.ml.training.hub_card import write_hub_card
+from scoring.ml.trained import LearnedEvaluator, TrainedEvaluator
 from scoring.ml.training.store import write_folder, write_json
 from scoring.ml.types import Record, training_names
 
@@ -41,7 +38,7 @@ class BlendedOverCall(Protocol):
         """(n,) scores from components of all texts; None where it blends nothing."""
 
 
-class CrossFitted(Evaluator):
+class CrossFitted(LearnedEvaluator):
     """The models of all folds as one evaluator. A record is scored by the model that did not see its group; if no model
     saw the group, by the mean of all models."""
 
@@ -50,6 +47,10 @@ class CrossFitted(Evaluator):
     ) -> None:
         super().__init__(entry, entry.parse_options(options or {}))
         self.members = tuple(members)
+
+    @property
+    def models(self) -> Sequence[TrainedEvaluator]:
+        return self.members
 
     @property
     def aspects(self) -> tuple[str, ...]:
@@ -101,23 +102,6 @@ class CrossFitted(Evaluator):
     @property
     def depends_on_batch(self) -> bool:
         return any(member.depends_on_batch for member in self.members)
-
-    def score(
-        self,
-        hypotheses: Sequence[Record] | Texts,
-        references: TextLists | None = None,
-        *,
-        sources: Texts | None = None,
-        contexts: TextLists | None = None,
-        aspect: str | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Floats:
-        """As `score` of a single model, including the shape and the argument `aspect`."""
-        first = self.members[0]
-        first.check_aspect(aspect)
-        records = as_records(hypotheses, references, sources, contexts, "score()")
-        self.details = self.evaluate(records, progress=progress)
-        return first.select_aspect(self.details, aspect)
 
     def signature_fields(self) -> list[SignatureField]:
         every = [member.signature_fields() for member in self.members]
@@ -203,24 +187,6 @@ class CrossFitted(Evaluator):
             write_json(draft / ARTIFACT, self._header(folds=len(self.members)))
 
         write_folder(Path(folder), write)
-
-    def push_to_hub(
-        self,
-        name: str,
-        *,
-        private: bool = True,
-        licence: str = "",
-        datasets: Sequence[str] = (),
-        languages: Sequence[str] = (),
-        message: str = "",
-        endpoint: str | None = None,
-    ) -> str:
-        """As `push_to_hub` of a single model, with the models of all folds."""
-        artefacts = [member.artefact for member in self.members]
-        card = write_hub_card(
-            name, self.entry, artefacts, self.signature, licence=licence, datasets=datasets, languages=languages
-        )
-        return send_evaluator(self, name, card, private=private, message=message, endpoint=endpoint)
 
     @classmethod
     def from_folder(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
+from evalapp.extras import explain_install, find_extra
 from evalapp.translation import gettext as _
 
 
@@ -64,6 +66,20 @@ class InvalidOptions(InvalidOption):
         said = "".join(f"; option {fault.option!r} {fault.message}" for fault in rest)
         super().__init__(first.evaluator, first.option, f"{first.message}{said}")
         self.faults = tuple(faults)
+
+
+class MissingPackage(ScoringError, ImportError):
+    """A package of another extra that is not installed. `what` needs it."""
+
+    def __init__(self, package: str, what: str) -> None:
+        self.package = package
+        super().__init__(f"{what} needs {package}, which is not installed. {explain_install(find_extra(package))}")
+
+
+def need_package(package: str, what: str) -> None:
+    """Raise `MissingPackage` if `package`, which `what` needs, is not installed."""
+    if find_spec(package) is None:
+        raise MissingPackage(package, what)
 
 
 class EncoderError(ScoringError):

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from evalapp.hub_access import is_hub_name, may_access
 from scoring.ml.artefact import ALLOWED, CONFIG, ENCODER_FOLDER, TOKENIZER_FILES, find_size_limit
 from scoring.ml.base import ARTIFACT
-from scoring.ml.errors import HubError
+from scoring.ml.errors import HubError, need_package
 from scoring.ml.signature import VERSION
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ def fetch(name: str, *, revision: str | None = None, max_bytes: int = MAX_BYTES,
     cached files are used. `endpoint` is the address of another hub. Raises `HubError` if there is no such evaluator, or
     if it is too large.
     """
+    api = _open_api(name, endpoint)
     from huggingface_hub import errors, snapshot_download
 
-    api = _open_api(name, endpoint)
     with _reported(name, api.endpoint):
         arguments: dict[str, Any] = {"revision": revision, "endpoint": api.endpoint, "allow_patterns": list(_FILES)}
         try:
@@ -64,21 +64,10 @@ def fetch(name: str, *, revision: str | None = None, max_bytes: int = MAX_BYTES,
     return folder
 
 
-@runtime_checkable
 class Portable(Protocol):
     """A trained evaluator: it can be saved with everything that another machine needs."""
 
     def save_pretrained(self, folder: str | Path, *, portable: bool = False) -> None: ...
-
-    def push_to_hub(
-        self,
-        name: str,
-        *,
-        private: bool = True,
-        licence: str = "",
-        datasets: Sequence[str] = (),
-        languages: Sequence[str] = (),
-    ) -> str: ...
 
 
 def send_evaluator(
@@ -119,6 +108,7 @@ def send_folder(
 
 
 def _open_api(name: str, endpoint: str | None) -> HfApi:
+    need_package("huggingface_hub", f"the model {name} of the hub")
     from huggingface_hub import HfApi
 
     if not is_hub_name(name):

@@ -31,7 +31,7 @@ from scoring.ml.encoders.unknown import UnknownTokens
 from scoring.ml.engine import Engine, resolve_device
 from scoring.ml.errors import ArtefactError, InvalidOption
 from scoring.ml.hub import send_evaluator
-from scoring.ml.plain_texts import TextLists, Texts, as_records
+from scoring.ml.plain_texts import TextLists, Texts
 from scoring.ml.signature import SignatureField
 from scoring.ml.training.card import write_card
 from scoring.ml.training.hub_card import write_hub_card
@@ -44,7 +44,64 @@ if TYPE_CHECKING:
     from scoring.ml.network import Network
 
 
-class TrainedEvaluator(Evaluator):
+class LearnedEvaluator(Evaluator):
+    """Base of a trained model and of the models of all folds: scores by aspect, and the hub."""
+
+    @property
+    @abstractmethod
+    def models(self) -> Sequence[TrainedEvaluator]:
+        """Its models; all have learned the same aspects."""
+
+    @abstractmethod
+    def save_pretrained(self, folder: str | Path, *, portable: bool = False) -> None:
+        """Write a folder that `load` reads; `portable` with its encoder."""
+
+    def score(
+        self,
+        hypotheses: Sequence[Record] | Texts,
+        references: TextLists | None = None,
+        *,
+        sources: Texts | None = None,
+        contexts: TextLists | None = None,
+        aspect: str | None = None,
+        progress: Progress | bool | None = None,
+    ) -> Floats:
+        """As for every evaluator, with the learned `aspect` to score by. One of several aspects returns (n, aspects) in
+        the order of `aspects`, or (n,) with `aspect` or its option `aspect`. Raises `InvalidOption` for any other."""
+        first = self.models[0]
+        first.check_aspect(aspect)
+        records = self.read_records(hypotheses, references, sources, contexts, "score()")
+        self.details = self.evaluate(records, progress=progress)
+        return first.select_aspect(self.details, aspect)
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        private: bool = True,
+        licence: str = "",
+        datasets: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        message: str = "",
+        endpoint: str | None = None,
+    ) -> str:
+        """Save the evaluator on the Hugging Face hub as `name` ("organisation/model") and return its address.
+
+        The card becomes README.md with the hub's metadata; `licence`, `datasets` and `languages` are its identifiers.
+        The files contain ten texts of the training data (`fixtures.jsonl`), its names of items (`split.json`), and the
+        texts that some evaluators compare with (`evaluator.json`), so a new model is private unless you say otherwise.
+        Raises `HubError`.
+
+            evaluator.push_to_hub("my-lab/fluency", licence="apache-2.0", languages=["en"])
+        """
+        artefacts = [model.artefact for model in self.models]
+        card = write_hub_card(
+            name, self.entry, artefacts, self.signature, licence=licence, datasets=datasets, languages=languages
+        )
+        return send_evaluator(self, name, card, private=private, message=message, endpoint=endpoint)
+
+
+class TrainedEvaluator(LearnedEvaluator):
     """A network with everything needed to score with it again. Subclasses implement `plan`, `train` and `measure`, name
     their `network_class`, and may store values of their own in `Artefact.state`."""
 
@@ -70,6 +127,10 @@ class TrainedEvaluator(Evaluator):
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Records to take fixtures from: the outputs of the held-out part, or else of the training data."""
         return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()
+
+    @property
+    def models(self) -> Sequence[TrainedEvaluator]:
+        return (self,)
 
     @property
     def card(self) -> str:
@@ -212,22 +273,6 @@ class TrainedEvaluator(Evaluator):
         """Further fields of the signature: everything else that changes a score."""
         return []
 
-    def score(
-        self,
-        hypotheses: Sequence[Record] | Texts,
-        references: TextLists | None = None,
-        *,
-        sources: Texts | None = None,
-        contexts: TextLists | None = None,
-        aspect: str | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Floats:
-        """As for every evaluator; `aspect` may name the learned aspect. Raises `InvalidOption` for any other."""
-        self.check_aspect(aspect)
-        records = as_records(hypotheses, references, sources, contexts, "score()")
-        self.details = self.evaluate(records, progress=progress)
-        return self.select_aspect(self.details, aspect)
-
     @cached_property
     def unknown_tokens(self) -> UnknownTokens | None:
         """Finds words that the encoder does not know; None without an encoder."""
@@ -264,31 +309,6 @@ class TrainedEvaluator(Evaluator):
             Path(folder),
             lambda draft: write_artefact(artefact, draft, signature=signature, card=card, portable=portable),
         )
-
-    def push_to_hub(
-        self,
-        name: str,
-        *,
-        private: bool = True,
-        licence: str = "",
-        datasets: Sequence[str] = (),
-        languages: Sequence[str] = (),
-        message: str = "",
-        endpoint: str | None = None,
-    ) -> str:
-        """Save the evaluator on the Hugging Face hub as `name` ("organisation/model") and return its address.
-
-        The card becomes README.md with the hub's metadata; `licence`, `datasets` and `languages` are its identifiers.
-        The files contain ten texts of the training data (`fixtures.jsonl`), its names of items (`split.json`), and the
-        texts that some evaluators compare with (`evaluator.json`), so a new model is private unless you say otherwise.
-        Raises `HubError`.
-
-            evaluator.push_to_hub("my-lab/fluency", licence="apache-2.0", languages=["en"])
-        """
-        card = write_hub_card(
-            name, self.entry, [self.artefact], self.signature, licence=licence, datasets=datasets, languages=languages
-        )
-        return send_evaluator(self, name, card, private=private, message=message, endpoint=endpoint)
 
     @classmethod
     def from_folder(
@@ -353,21 +373,6 @@ class SeveralAspects(TrainedEvaluator):
     def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
         self.check_aspect(self.options["aspect"])
         return super().evaluate(records, progress=progress)
-
-    def score(
-        self,
-        hypotheses: Sequence[Record] | Texts,
-        references: TextLists | None = None,
-        *,
-        sources: Texts | None = None,
-        contexts: TextLists | None = None,
-        aspect: str | None = None,
-        progress: Progress | bool | None = None,
-    ) -> Floats:
-        """(n, aspects) in the order of `aspects`; (n,) with `aspect`, or where the option `aspect` is set."""
-        return super().score(
-            hypotheses, references, sources=sources, contexts=contexts, aspect=aspect, progress=progress
-        )
 
     def select_aspect(self, scores: Scores, aspect: str | None) -> Floats:
         if aspect is not None:

@@ -20,7 +20,7 @@ class Command(commands.Command):
         )
 
     def work(self, **options: Any) -> dict[str, Any]:
-        from scoring.ml.papers import write_bibtex
+        from scoring.papers import write_bibtex
 
         chosen = [get_entry(name) for name in options["names"]] or entries()
         if options["bibtex"]:

@@ -51,7 +51,7 @@ class Command(commands.Command):
 
 def _push(options: dict[str, Any]) -> dict[str, Any]:
     from scoring.ml import from_pretrained
-    from scoring.ml.hub import Portable
+    from scoring.ml.trained import LearnedEvaluator
 
     name, folder = options["evaluator"], Path(options["evaluator"])
     if options["project"]:
@@ -63,7 +63,7 @@ def _push(options: dict[str, Any]) -> dict[str, Any]:
     elif not folder.is_dir():
         raise commands.WrongUsage(f"{folder} is not a folder. For an evaluator of a project add --project.")
     evaluator = from_pretrained(folder)
-    if not isinstance(evaluator, Portable):
+    if not isinstance(evaluator, LearnedEvaluator):
         raise EvalappError(f"{evaluator.name} is not trained: anyone can load it by its name.")
     url = evaluator.push_to_hub(
         options["name"],

@@ -87,8 +87,8 @@ ENTRIES = tuple(
             "greedy",
             EmbeddingGreedy,
             "Greedy matching of token vectors in both directions, best reference.",
-            "Rus and Lintean 2012, An optimal assessment of natural language student input",
-            ("rus-lintean-2012-optimal",),
+            "Rus and Lintean 2012, A comparison of greedy and optimal assessment",
+            ("rus-lintean-2012-comparison",),
         ),
     )
 )

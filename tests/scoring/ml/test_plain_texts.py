@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from scoring.ml import InvalidRecords, Record, UnknownEvaluator, load
+from scoring.ml import InvalidRecords, Record, UnknownEvaluator, catalogue, load
 
 OUTPUTS = ["the cat sat on the mat", "a dog", ""]
 REFERENCES = ["the cat sat on a mat", "the dog ran", "no"]
@@ -88,3 +88,30 @@ def test_an_unknown_name_lists_near_ones_also_of_aliases():
     with pytest.raises(UnknownEvaluator) as caught:
         load("blue")
     assert "bleu-corpus" in caught.value.near
+
+
+METRICS = [entry.name for entry in catalogue() if not entry.learns and entry.loads_by_name]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_texts_without_what_a_metric_needs_are_refused(name):
+    """They would all be undefined, and a notebook shows only nan."""
+    metric = load(name)
+    for call in (metric.score, metric.system_score):
+        if "references" in metric.entry.needs:
+            with pytest.raises(InvalidRecords, match=rf"{name} cannot score a text with no references: .*references="):
+                call(["a text", "another one"])
+            with pytest.raises(InvalidRecords, match="no references"):
+                call(["a text", "another one"], [None, " "])
+    if "references" in metric.entry.needs:
+        # Single texts may lack their references, and records keep their reasons.
+        values = metric.score(["a short text", "another one"], ["a short text", None])
+        assert np.isnan(values).tolist() == [False, True]
+        assert np.isnan(metric.score([Record("a text")])).all()
+    assert metric.score([]).shape == (0,)
+
+
+def test_texts_without_context_are_refused():
+    with pytest.raises(InvalidRecords, match=r"overlap cannot score a text with no context or source: .*contexts="):
+        load("overlap").score(["a text"])
+    assert not np.isnan(load("overlap").score(["a text"], sources=["a source"])).any()

@@ -1,9 +1,14 @@
-"""The papers of evaluators and metrics in BibTeX. An entry of the catalogue names its papers by key."""
+"""The papers of evaluators and metrics in BibTeX. An entry of the catalogue names its papers by key.
+
+The command `evaluators` of packages without Django is here as well: its BibTeX needs no package at all.
+"""
 
 from __future__ import annotations
 
+import argparse
 import re
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 
 from evalapp import __version__
 
@@ -53,8 +58,8 @@ _BIBTEX = r"""
   title = {A Study of Translation Edit Rate with Targeted Human Annotation},
   author = {Snover, Matthew and Dorr, Bonnie and Schwartz, Rich and Micciulla, Linnea and Makhoul, John},
   booktitle = {Proceedings of the 7th Conference of the Association for Machine Translation in the Americas: Technical
-    Papers},
-  year = {2006}, pages = {223--231}}
+               Papers},
+  year = {2006}, pages = {223--231}, url = {https://aclanthology.org/2006.amta-papers.25}}
 @inproceedings{lin-2004-rouge,
   title = {{ROUGE}: A Package for Automatic Evaluation of Summaries},
   author = {Lin, Chin-Yew},
@@ -83,10 +88,10 @@ _BIBTEX = r"""
   booktitle = {Proceedings of the 60th Annual Meeting of the Association for Computational Linguistics (Short Papers)},
   year = {2022}, pages = {762--770}, doi = {10.18653/v1/2022.acl-short.86}}
 @article{jelinek-etal-1977-perplexity,
-  title = {Perplexity: a measure of the difficulty of speech recognition tasks},
+  title = {Perplexity---a measure of the difficulty of speech recognition tasks},
   author = {Jelinek, Fred and Mercer, Robert L. and Bahl, Lalit R. and Baker, James K.},
   journal = {The Journal of the Acoustical Society of America},
-  year = {1977}, volume = {62}, number = {S1}, pages = {S63}}
+  year = {1977}, volume = {62}, number = {S1}, pages = {S63}, doi = {10.1121/1.2016299}}
 @inproceedings{liu-etal-2016-evaluate,
   title = {How {NOT} To Evaluate Your Dialogue System: An Empirical Study of Unsupervised Evaluation Metrics for
            Dialogue Response Generation},
@@ -99,11 +104,12 @@ _BIBTEX = r"""
   author = {Forgues, Gabriel and Pineau, Joelle and Larchev{\^e}que, Jean-Marie and Tremblay, R{\'e}al},
   booktitle = {NIPS Workshop on Modern Machine Learning and Natural Language Processing},
   year = {2014}}
-@inproceedings{rus-lintean-2012-optimal,
-  title = {An Optimal Assessment of Natural Language Student Input Using Word-to-Word Similarity Metrics},
+@inproceedings{rus-lintean-2012-comparison,
+  title = {A Comparison of Greedy and Optimal Assessment of Natural Language Student Input Using Word-to-Word
+           Similarity Metrics},
   author = {Rus, Vasile and Lintean, Mihai},
-  booktitle = {Intelligent Tutoring Systems},
-  year = {2012}, pages = {675--676}}
+  booktitle = {Proceedings of the Seventh Workshop on Building Educational Applications Using {NLP}},
+  year = {2012}, pages = {157--162}}
 @inproceedings{zhang-etal-2020-bertscore,
   title = {{BERTS}core: Evaluating Text Generation with {BERT}},
   author = {Zhang, Tianyi and Kishore, Varsha and Wu, Felix and Weinberger, Kilian Q. and Artzi, Yoav},
@@ -173,3 +179,31 @@ def write_bibtex(papers: Iterable[str]) -> str:
     2
     """
     return "\n\n".join([_SOFTWARE, *(PAPERS[key] for key in dict.fromkeys(papers))]) + "\n"
+
+
+def main(arguments: Sequence[str] | None = None, prog: str = "evalapp evaluators") -> int:
+    """List the evaluators, or print their papers; return the exit status. `arguments` are those of the command (None:
+    those of the process), `prog` its name in messages."""
+    parser = argparse.ArgumentParser(prog=prog, description="List the evaluators, or print their papers in BibTeX.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; default: all")
+    parser.add_argument("--bibtex", action="store_true", help="print the papers to cite in BibTeX, and evalapp itself")
+    options = parser.parse_args(arguments)
+    if options.bibtex and not options.names:
+        print(write_bibtex(PAPERS), end="")
+        return 0
+    # Only the catalogue needs the extra `metrics`.
+    from scoring.ml import UnknownEvaluator, catalogue
+    from scoring.ml.registry import get_entry, resolve_alias
+
+    try:
+        chosen = [get_entry(resolve_alias(name)[0]) for name in options.names] or catalogue()
+    except UnknownEvaluator as error:
+        print(error, file=sys.stderr)
+        return 2
+    if options.bibtex:
+        print(write_bibtex(key for entry in chosen for key in entry.papers), end="")
+        return 0
+    for entry in chosen:
+        needs = f" Needs {', '.join(entry.needs)}." if entry.needs else ""
+        print(f"{entry.name:<20} {entry.kind:<9} {entry.summary}{needs}")
+    return 0

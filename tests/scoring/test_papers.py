@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,9 @@ from django.core.management import CommandError, call_command
 
 from evalapp import __version__
 from scoring.ml import catalogue
-from scoring.ml.papers import PAPERS, write_bibtex
+from scoring.papers import PAPERS, main, write_bibtex
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_every_evaluator_names_its_papers():
@@ -42,6 +44,30 @@ def test_command_prints_each_paper_once(capsys):
     assert re.findall(r"^@\w+\{([\w-]+),", printed, re.M) == ["evalapp", "papineni-etal-2002-bleu", "post-2018-call"]
     with pytest.raises(CommandError, match="Did you mean"):
         call_command("evaluators", "bleurtt", "--bibtex")
+
+
+def test_papers_without_django(capsys):
+    assert main(["--bibtex"]) == 0
+    assert capsys.readouterr().out == write_bibtex(PAPERS)
+    assert main(["BERTScore", "--bibtex"]) == 0
+    assert capsys.readouterr().out == write_bibtex(["zhang-etal-2020-bertscore"])
+    assert main([]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == len(catalogue())
+    assert main(["bleurtt"]) == 2
+    assert "Did you mean bleurt" in capsys.readouterr().err
+
+
+def test_bibtex_needs_no_package():
+    """As with the extra `client` alone."""
+    program = """
+import sys
+sys.meta_path.insert(0, type("Nothing", (), {"find_spec": lambda name, *rest: {}[name] if name.split(".")[0] in
+    ("numpy", "scipy", "django", "pydantic", "orjson") else None}))
+from scoring.papers import main
+main(["--bibtex"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == write_bibtex(PAPERS)
 
 
 def test_citation_file_has_the_required_fields_and_the_version():
