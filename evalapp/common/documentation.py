@@ -3,6 +3,7 @@ from the network."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 import sqlite3
@@ -134,18 +135,32 @@ def split_sections(source: str) -> tuple[tuple[Section, ...], dict[str, str]]:
     return tuple(sections), explained
 
 
+def write_notebook(source: str) -> str:
+    """Return a notebook as Markdown: its texts, its code, and the outputs that are plain text."""
+    parts = []
+    for cell in json.loads(source)["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", ()):
+            printed = "".join(output.get("text") or output.get("data", {}).get("text/plain") or "")
+            if printed.strip():
+                parts.append(f"```\n{printed.rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
 @cache
 def load_documents() -> dict[str, Document]:
     """Return all documents by their names; empty if the installation has no `docs`."""
     root = Path(settings.BASE_DIR)
     files = {name: root / file for name, file in OUTSIDE.items()}
-    for path in sorted((root / "docs").rglob("*.md")):
+    for path in sorted([*(root / "docs").rglob("*.md"), *(root / "docs").rglob("*.ipynb")]):
         name = path.relative_to(root / "docs").with_suffix("").as_posix()
         files["" if name == "README" else name.removesuffix("/README")] = path
     documents = {}
     for name, path in files.items():
         if path.is_file():
             source = path.read_text(encoding="utf-8")
+            source = write_notebook(source) if path.suffix == ".ipynb" else source
             sections, explained = split_sections(source)
             file = path.relative_to(root).as_posix()
             documents[name] = Document(name, file, _COMMENT.sub("", source), sections, explained)

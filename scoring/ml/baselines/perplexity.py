@@ -158,6 +158,8 @@ class Perplexity(WordMetric):
             return ""  # the worst under any model
         if self.cross is not None and self.cross.model_for(record) is None:
             return "no references of other items to learn from"
+        if self.cross is None and self.depends_on_batch and not get_references(record):
+            return "no references"  # of any record, if all have this reason: there is nothing to learn from
         return ""
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.urls import reverse
 
@@ -97,6 +100,17 @@ def test_pages_of_documents_need_no_account() -> None:
     assert client.get("/docs/how-to/annotate/").status_code == 200
     assert client.get("/docs/search/", {"q": "train"}).status_code == 200
     assert client.get("/docs/images/results/figures/power-power.svg")["Content-Type"] == "image/svg+xml"
+
+
+@pytest.mark.django_db
+def test_the_notebook_is_a_page_with_code_and_outputs() -> None:
+    linked = Client().get("/docs/how-to/python-client/").content.decode()
+    assert 'href="/docs/how-to/notebook/"' in linked
+    html = Client().get("/docs/how-to/notebook/").content.decode()
+    notebook = json.loads((Path(settings.BASE_DIR) / "docs/how-to/notebook.ipynb").read_text(encoding="utf-8"))
+    assert html.count('<code class="language-python">') == sum(c["cell_type"] == "code" for c in notebook["cells"])
+    assert "succeeded" in html
+    assert "notebook" in [hit.url.split("/")[-2] for hit in search_documents("DataFrames to a leaderboard")]
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def test_texts_without_what_a_metric_needs_are_refused(name):
                 call(["a text", "another one"])
             with pytest.raises(InvalidRecords, match="no references"):
                 call(["a text", "another one"], [None, " "])
-    if "references" in metric.entry.needs:
+    if "references" in metric.entry.needs and name != "perplexity":  # which learns from those of other texts
         # Single texts may lack their references, and records keep their reasons.
         values = metric.score(["a short text", "another one"], ["a short text", None])
         assert np.isnan(values).tolist() == [False, True]
