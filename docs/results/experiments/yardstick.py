@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from store import read_lines
-from study import FOLDER, Result, Run, Tables, row, with_ends
+from study import FOLDER, Result, Run, Tables, plain, row
 
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.coefficients import Coefficient
-from evalapp.stats.correlation.grouping import GroupedCoefficients
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, Grouping, resample_correlation
 from evalapp.stats.resampling.bootstrap import Bootstrap, percentile_interval
-from scoring.ml import Dataset, cross_fit, load
+from scoring.ml import Dataset, Record, cross_fit, load
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.ridge.features import Rows, build_features
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
-from scoring.ml.training.gold import RatedOutputs, collect_rated_outputs
+from scoring.ml.training.gold import collect_rated_outputs, output_key
 from scoring.ml.training.record import record_groups
 
 Floats = npt.NDArray[np.float64]
@@ -38,14 +37,55 @@ MEASURES: Mapping[str, tuple[Coefficient, Grouping]] = {
 
 @dataclass(frozen=True)
 class RatedSet:
-    """A rated set without the systems left out: `columns` are the trivial scores and features of all its outputs."""
+    """A rated set without the systems left out."""
 
+    run: Run
     name: str
-    data: Dataset
-    ratings: str
+    entry: Mapping[str, Any]
 
-    def collect(self, aspect: str) -> RatedOutputs:
-        return collect_rated_outputs(self.data, aspect, self.ratings)  # type: ignore[arg-type]
+    @cached_property
+    def data(self) -> Dataset:
+        data, without = self.run.read(self.entry.get("folder", self.name)), self.entry.get("without", ())
+        rated = {(one.item, one.system) for one in data.ratings} if self.run.settings["rated_only"] else set()
+        outputs = tuple(one for one in data.outputs if one.system not in without and (one.item, one.system) in rated)
+        ratings = tuple(one for one in data.ratings if one.system not in without)
+        return self.run.draw(replace(data, outputs=outputs, ratings=ratings, comparisons=()), 40)
+
+    @cached_property
+    def records(self) -> list[Record]:
+        return self.data.outputs_with_context()
+
+    @cached_property
+    def places(self) -> dict[Any, int]:
+        return {output_key(record): place for place, record in enumerate(self.records)}
+
+    @cached_property
+    def rows(self) -> Rows:
+        return Rows(self.records)
+
+    @cached_property
+    def features(self) -> Floats:
+        """(n, k) features of `ridge`, from vectors that are computed once."""
+        encoder = UtteranceEncoder(find_encoder(self.run.encoder))
+        encodings = encoder.tokenize(self.rows.table.texts, self.rows.table.left).encodings
+        folder = self.run.folder("vectors", self.name)
+        vectors = cached_vectors(encoder, encodings, folder, "fp32", lambda done, total: None)
+        return build_features(np.asarray(vectors, dtype=np.float64), self.rows, self.rows.list_sides())
+
+    @cached_property
+    def cosines(self) -> dict[str, Floats]:
+        """The cosine with each kind of text that all outputs have; of references the nearest."""
+        sides, found = self.rows.list_sides(), {}
+        width = (self.features.shape[1] - 2 - sum(2 if side == "references" else 1 for side in sides)) // (
+            1 + len(sides)
+        )
+        place = width
+        for side in sides:
+            column = self.features[:, place + width]
+            if not np.isnan(column).any():
+                found[f"cosine with {side}"] = column
+            place += width + (2 if side == "references" else 1)
+        return found
 
     def number_folds(self, seed: int) -> dict[str, int]:
         """The fold of each item: whole groups, drawn by `seed` as in `cross_fit`."""
@@ -53,26 +93,186 @@ class RatedSet:
         return {item.id: number for number, part in enumerate(parts) for item in part.items}
 
 
-class Measured:
-    """An aspect of a set: people's means, and the figures of scores with intervals over groups of items."""
+class Judged:
+    """The rated outputs of an aspect, and figures of scores with intervals over groups of items."""
 
-    def __init__(self, rated: RatedOutputs) -> None:
-        self.means = rated.means()
-        self.items = np.array([record.item for record in rated.records], dtype=object)
-        self.systems = np.array([record.system for record in rated.records], dtype=object)
-        self.groups = np.array(record_groups(rated.records), dtype=object)
+    def __init__(self, rated_set: RatedSet, aspect: str) -> None:
+        found = collect_rated_outputs(rated_set.data, aspect, rated_set.entry.get("ratings", "raw"))
+        self.set = rated_set
+        self.records, self.means = found.records, found.means()
+        self.rows = np.array([rated_set.places[output_key(record)] for record in found.records])
+        self.items = np.array([record.item for record in found.records], dtype=object)
+        self.systems = np.array([record.system for record in found.records], dtype=object)
+        self.groups = np.array(record_groups(found.records), dtype=object)
 
-    def resample(self, scores: Sequence[Floats], measure: str) -> tuple[float | None, Floats]:
-        """The coefficient, mean over seeds, and its (resamples,) replicates, paired between evaluators."""
+    def predict(self, seed: int) -> Floats:
+        """(n,) scores of `ridge`, each from the other folds' groups."""
+        folds = self.set.number_folds(seed)
+        fold = np.array([folds[str(item)] for item in self.items])
+        features, scores = self.set.features[self.rows], np.empty(len(self.rows))
+        for number in range(FOLDS):
+            learned, own = fold != number, fold == number
+            mean, spread = np.nanmean(features[learned], axis=0), np.nanstd(features[learned], axis=0)
+            standard = np.nan_to_num((features - mean) / np.where(spread > 1e-9, spread, 1.0), nan=0.0)
+            found = fit_ratings(standard[learned], self.means[learned], self.groups[learned].tolist())
+            scores[own] = standard[own] @ found.weights + found.bias
+        return scores
+
+    def resample(self, scores: Sequence[Floats], measure: str, known: npt.NDArray[np.bool_]) -> tuple[float, Floats]:
+        """The coefficient over the `known` rows, mean over seeds, and its (resamples,) replicates, which are paired
+        between evaluators."""
         coefficient, grouping = MEASURES[measure]
         settings = CorrelationSettings(coefficients=(coefficient,), grouping=grouping)
-        bootstrap = Bootstrap(cluster=self.groups, resamples=RESAMPLES, seed=13)
+        bootstrap = Bootstrap(cluster=self.groups[known], resamples=RESAMPLES, seed=13)
         points, draws = [], []
         for values in scores:
             point, drawn, _units = resample_correlation(
-                values, self.means, self.items, self.systems, settings=settings, bootstrap=bootstrap
-            )
-            points.append(point.value)
+                values[known], self.means[known], self.items[known], self.systems[known],
+                settings=settings, bootstrap=bootstrap,
+            )  # fmt: skip
+            points.append(np.nan if point.value is None else point.value)
             draws.append(drawn)
-        defined = [value for value in points if value is not None]
-        return (float(np.mean(defined)) if len(defined) == len(points) else None), np.mean(draws, axis=0)
+        return float(np.mean(points)), np.mean(draws, axis=0)
+
+    def measure(self, scores: Sequence[Floats], ridge: Sequence[Floats] | None) -> Result:
+        """Each measure with its interval, and its difference from `ridge` over the outputs that both score."""
+        known = np.isfinite(np.array(scores)).all(axis=0)
+        found: Result = {"n": int(known.sum()), "groups": len(set(self.groups[known])), "seeds": len(scores)}
+        for measure in MEASURES:
+            value, draws = self.resample(scores, measure, known)
+            found[measure] = with_draws(value, draws)
+            if ridge is not None:
+                other, other_draws = self.resample(ridge, measure, known)
+                found[f"{measure} above ridge"] = with_draws(value - other, draws - other_draws, test=True)
+        return found
+
+
+def with_draws(value: float, draws: Floats, test: bool = False) -> Result:
+    """The value with its interval and, as a `test` of a difference, the share of resamples on the other side of 0,
+    doubled."""
+    low, high = percentile_interval(draws)
+    found: Result = {"value": value, "low": low, "high": high}
+    if test:
+        defined = draws[~np.isnan(draws)]
+        smaller = min(int((defined <= 0).sum()), int((defined >= 0).sum()))
+        found["p"] = min(1.0, 2 * (smaller + 1) / (len(defined) + 1)) if len(defined) else None
+    return found
+
+
+def compute(run: Run) -> None:
+    for name, entry in run.settings["sets"].items():
+        if run.wants(name):
+            compute_set(run, RatedSet(run, name, entry))
+    for evaluator, name in ((e, n) for n in run.settings["sets"] for e in run.settings["trained"]):
+        if run.wants(evaluator):
+            compute_trained(run, evaluator, RatedSet(run, name, run.settings["sets"][name]))
+
+
+def compute_set(run: Run, rated_set: RatedSet) -> None:
+    """ridge of all seeds and everything that needs no training, for each aspect."""
+    for aspect in rated_set.entry["aspects"]:
+        setting, seed = f"{rated_set.name}/{aspect}", run.seeds[0]
+        if not run.store.lacks(f"{setting}/{RIDGE}", seed):
+            continue
+        judged = Judged(rated_set, aspect)
+        ridge = [judged.predict(one) for one in run.seeds]
+        for name, scores in score_untrained(run, judged):
+            run.once(f"{setting}/{name}", seed, lambda j=judged, s=scores, r=ridge: j.measure(s, r))
+        run.once(f"{setting}/{RIDGE}", seed, lambda j=judged, r=ridge: j.measure(r, None))
+
+
+def score_untrained(run: Run, judged: Judged) -> Iterator[tuple[str, list[Floats]]]:
+    """Name and scores of the baselines, of the shipped evaluator, and of maude from its stored rows."""
+    has_references = any(record.references for record in judged.records)
+    for name in run.settings["baselines"]:
+        if name != "token-f1" or has_references:
+            yield name, [load(name).score(judged.records)]
+    for name, column in judged.set.cosines.items():
+        yield name, [column[judged.rows]]
+    if not any(record.context for record in judged.records):
+        return
+    for name in run.settings["shipped"]:
+        yield name, [load(name).score(judged.records)]
+    stored = [
+        one["result"]["values"][judged.set.name]
+        for one in read_lines(FOLDER / "rows" / "maude.jsonl")
+        if one["setting"] == run.settings["stored"] and judged.set.name in one.get("result", {}).get("values", {})
+    ]
+    scores = [np.array(one, dtype=np.float64) for one in stored]
+    if scores and all(len(one) == len(judged.records) for one in scores):
+        yield "maude", scores
+
+
+def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
+    """A trained evaluator, cross-fitted over the folds of the first seed."""
+    spec, seed = run.settings["trained"][evaluator], run.seeds[0]
+    if rated_set.name not in spec["sets"]:
+        return
+    for aspect in rated_set.entry["aspects"]:
+        setting = f"{rated_set.name}/{aspect}/{evaluator}"
+        if run.store.lacks(setting, seed):
+
+            def work(aspect: str = aspect) -> Result:
+                judged = Judged(rated_set, aspect)
+                found = cross_fit(
+                    evaluator, rated_set.data, folder=run.folder(evaluator, rated_set.name, aspect), folds=FOLDS,
+                    seed=seed, encoder=run.encoder, **spec.get("options", {}), **name_aspect(spec, aspect),
+                )  # fmt: skip
+                scores = found.score(judged.records)
+                return judged.measure([scores], [judged.predict(seed)])
+
+            run.once(setting, seed, work)
+
+
+def name_aspect(spec: Mapping[str, Any], aspect: str) -> dict[str, str]:
+    """The option that names the aspect to learn."""
+    return {str(spec["aspect_option"]): aspect}
+
+
+def list_evaluators(run: Run) -> list[str]:
+    fixed = [RIDGE, *run.settings["baselines"], "cosine with context", "cosine with references", "cosine with source"]
+    return [*fixed, *run.settings["shipped"], "maude", *run.settings["trained"]]
+
+
+def tabulate(run: Run) -> Tables:
+    """A row for each aspect and measure, and a row for each evaluator compared with ridge."""
+    found: dict[tuple[str, str], dict[str, Result]] = {}
+    for name, entry in run.settings["sets"].items():
+        for aspect in entry["aspects"]:
+            for evaluator in list_evaluators(run):
+                for result in run.store.get(f"{name}/{aspect}/{evaluator}", run.seeds[:1]):
+                    found.setdefault((name, aspect), {})[evaluator] = result
+    for table, measure in (("reach", "spearman"), ("within", "within"), ("linear", "pearson")):
+        for (name, aspect), results in found.items():
+            if RIDGE in results and (measure != "within" or results[RIDGE][measure]["value"] is not None):
+                columns = {evaluator: strip(result[measure]) for evaluator, result in results.items()}
+                yield row(
+                    table, "set", f"{name}, {aspect}", n=results[RIDGE]["n"], groups=results[RIDGE]["groups"], **columns
+                )  # fmt: skip
+    yield from tabulate_trained(run, found)
+
+
+def tabulate_trained(run: Run, found: Mapping[tuple[str, str], Mapping[str, Result]]) -> Tables:
+    """The difference of each trained evaluator from ridge; p by Holm over all tests but the primary one."""
+    trained = [*run.settings["shipped"], "maude", *run.settings["trained"]]
+    listed = [(key, one, results[one]) for key, results in found.items() for one in trained if one in results]
+    primary = tuple(run.settings["primary"])
+    tests = [result["spearman above ridge"]["p"] if (*key, one) != primary else None for key, one, result in listed]
+    adjusted = holm(tests)
+    counts = dict.fromkeys(("above", "below", "compared"), 0)
+    for (key, one, result), p in zip(listed, adjusted, strict=True):
+        gap = result["spearman above ridge"]
+        said = gap["p"] if (*key, one) == primary else p
+        counts["compared"] += 1
+        if said is not None and said < 0.05:
+            counts["above" if gap["value"] > 0 else "below"] += 1
+        yield row(
+            "trained", "evaluator", f"{one}, {', '.join(key)}", n=result["n"], seeds=result["seeds"],
+            spearman=strip(result["spearman"]), difference=strip(gap), p=None if said is None else f"{said:.3f}",
+            within=strip(result["within above ridge"]),
+        )  # fmt: skip
+    yield {"table": "facts", **counts}
+
+
+def strip(found: Mapping[str, Any]) -> dict[str, Any] | None:
+    return plain(found) if found.get("value") is not None else None
