@@ -46,7 +46,7 @@ class RatedSet:
     @cached_property
     def data(self) -> Dataset:
         data, without = self.run.read(self.entry.get("folder", self.name)), self.entry.get("without", ())
-        rated = {(one.item, one.system) for one in data.ratings} if self.run.settings["rated_only"] else set()
+        rated = {(one.item, one.system) for one in data.ratings}
         outputs = tuple(one for one in data.outputs if one.system not in without and (one.item, one.system) in rated)
         ratings = tuple(one for one in data.ratings if one.system not in without)
         return self.run.draw(replace(data, outputs=outputs, ratings=ratings, comparisons=()), 40)
@@ -64,13 +64,18 @@ class RatedSet:
         return Rows(self.records)
 
     @cached_property
-    def features(self) -> Floats:
-        """(n, k) features of `ridge`, from vectors that are computed once."""
+    def vectors(self) -> Floats:
+        """(texts, width) vectors of all texts, computed once."""
         encoder = UtteranceEncoder(find_encoder(self.run.encoder))
         encodings = encoder.tokenize(self.rows.table.texts, self.rows.table.left).encodings
         folder = self.run.folder("vectors", self.name)
         vectors = cached_vectors(encoder, encodings, folder, "fp32", lambda done, total: None)
-        return build_features(np.asarray(vectors, dtype=np.float64), self.rows, self.rows.list_sides())
+        return np.asarray(vectors, dtype=np.float64)
+
+    @cached_property
+    def features(self) -> Floats:
+        """(n, k) features of `ridge`."""
+        return build_features(self.vectors, self.rows, self.rows.list_sides())
 
     @cached_property
     def cosines(self) -> dict[str, Floats]:
