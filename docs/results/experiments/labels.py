@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+from experiments.yardstick import Judged, RatedSet
 from study import Result, Run, Tables, forget, over_seeds, row, t_interval
 
 from scoring.ml import Dataset, fit, load
 from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seeds
+from scoring.ml.training.gold import output_key
 
-FIRST = "head first"
+FIRST, RIDGE = "head first", "ridge"
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
 STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
@@ -35,6 +38,8 @@ def compute(run: Run) -> None:
                         lambda s=split, m=model, seed=seed: train_one(run, data, s, m, seed, rate),
                     )  # fmt: skip
 
+    for seed in run.seeds if run.wants("ridge") else ():
+        run.once(f"group/{RIDGE}", seed, lambda seed=seed: test_ridge(run, data, seed))
     if run.wants("head"):
         tries: dict[str, dict[str, Any]] = run.settings["head_tries"]
         found = {
@@ -113,6 +118,22 @@ def test_groups(model: SharedBert, test: Dataset, baselines: Sequence[str]) -> d
     return found
 
 
+def test_ridge(run: Run, data: Dataset, seed: int) -> Result:
+    """AUROC of `ridge`, which learns the median ratings of the training part, on the test part of the group split."""
+    rated = RatedSet(run, run.settings["set"], {"aspects": run.settings["aspects"]})
+    train, _, test = data.split(seed=seed)
+    learned = {item.id for item in train.items}
+    labelled = label_outputs(test, tuple(run.settings["aspects"]))
+    places = [rated.places[output_key(record)] for record in labelled.records]
+    aspects = {}
+    for number, aspect in enumerate(run.settings["aspects"]):
+        judged = Judged(rated, aspect)
+        rows = np.array([str(item) in learned for item in judged.items])
+        scores = judged.fit_rows(rows)[places]
+        aspects[aspect] = {"auroc": classify(labelled.labels[:, number], scores).auroc, "n": len(places)}
+    return {"aspects": aspects}
+
+
 def read_values(results: Sequence[Result], aspect: str, name: str) -> list[Any]:
     return [result["aspects"][aspect][name] for result in results]
 
@@ -134,6 +155,7 @@ def tabulate(run: Run) -> Tables:
         for one, split in ((whole, "group"), (whole, "row"), (part, "group"))
     )
     three = part.store.get("group/three", run.seeds)
+    yield from tabulate_rivals(whole)
     for aspect in run.settings["aspects"] if group else ():
         floors = [result["aspects"][aspect]["floors"] for result in group]
         yield row(
@@ -158,6 +180,24 @@ def tabulate(run: Run) -> Tables:
                 difference=compare(one, other),
             )  # fmt: skip
     yield from tabulate_inputs(part, run.seeds[:1])
+
+
+def tabulate_rivals(run: Run) -> Tables:
+    """AUROC of the shared model, with and without the head first, minus that of ridge, paired by seed."""
+    models = {"together": "shared", FIRST: FIRST}
+    for aspect in run.settings["aspects"]:
+        for label, model in models.items():
+            both = [
+                [read_values(run.store.get(f"group/{name}", [seed]), aspect, "auroc") for name in (model, RIDGE)]
+                for seed in run.seeds
+            ]
+            pairs = [(own[0], ridge[0]) for own, ridge in both if own and ridge]
+            if pairs:
+                own, ridge = [a for a, _ in pairs], [b for _, b in pairs]
+                yield row(
+                    "rivals", "aspect", f"{aspect}, {label}", seeds=len(pairs), auroc=t_interval(own),
+                    ridge=t_interval(ridge), difference=compare(ridge, own),
+                )  # fmt: skip
 
 
 def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-from experiments.yardstick import Judged, RatedSet, strip, with_draws
+from experiments.yardstick import Judged, RatedSet, score_untrained, strip, with_draws
 from study import Result, Run, Tables, row
 
 from evalapp.stats.core.multiple_tests import holm
@@ -83,8 +83,9 @@ class Transfer:
 
 def compute(run: Run) -> None:
     for name in run.settings["sets"]:
-        if run.wants(name) and run.store.lacks(name, run.seeds[0]):
+        if run.wants(name):
             run.once(name, run.seeds[0], lambda name=name: measure(run, name))
+            run.once(f"{name}/untrained", run.seeds[0], lambda name=name: compare_start(run, name))
 
 
 def measure(run: Run, name: str) -> Result:
@@ -108,10 +109,24 @@ def measure(run: Run, name: str) -> Result:
     return found
 
 
+def compare_start(run: Run, name: str) -> Result:
+    """What needs no rating of the set: the baselines and the shipped evaluator, and the start minus each."""
+    transfer = Transfer(run, name)
+    judged = transfer.target
+    found: Result = {}
+    for other, scores in score_untrained(run, judged):
+        known = np.isfinite(np.array(scores)).all(axis=0)
+        start, start_draws = judged.resample([transfer.start], MEASURE, known)
+        value, draws = judged.resample(scores, MEASURE, known)
+        found[other] = with_draws(value, draws) | {"gap": with_draws(start - value, start_draws - draws, test=True)}
+    return found
+
+
 def tabulate(run: Run) -> Tables:
     found = {name: run.store.get(name, run.seeds[:1]) for name in run.settings["sets"]}
     labels = [*map(str, run.settings["groups"]), "all"]
     primary = tuple(run.settings["primary"])
+    yield from tabulate_start(run, found)
     tests = [(name, label) for name, results in found.items() if results for label in labels]
     adjusted = holm([None if one == primary else found[one[0]][0][one[1]]["gain"]["p"] for one in tests])
     for (name, label), p in zip(tests, adjusted, strict=True):
@@ -121,4 +136,20 @@ def tabulate(run: Run) -> Tables:
         yield row(
             "transfer", "set", f"{name}, {label} groups", n=result["n"], start=strip(result["start"]),
             own=strip(result[label]["own"]), warm=strip(result[label]["warm"]), gain=strip(gain), p=f"{said:.3f}",
+        )  # fmt: skip
+
+
+def tabulate_start(run: Run, found: Mapping[str, Sequence[Result]]) -> Tables:
+    """The start alone and its difference from what needs no rating either; p by Holm over all of them."""
+    known = {name: run.store.get(f"{name}/untrained", run.seeds[:1]) for name in run.settings["sets"]}
+    tests = [
+        (name, other) for name, results in known.items() if results for other in run.settings["others"]
+        if other in results[0]
+    ]  # fmt: skip
+    adjusted = holm([known[name][0][other]["gap"]["p"] for name, other in tests])
+    for (name, other), p in zip(tests, adjusted, strict=True):
+        one = known[name][0][other]
+        yield row(
+            "start", "set", f"{name}, {other}", n=found[name][0]["n"], start=strip(found[name][0]["start"]),
+            other=strip(one), difference=strip(one["gap"]), p=f"{p:.3f}",
         )  # fmt: skip

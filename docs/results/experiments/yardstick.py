@@ -114,14 +114,20 @@ class Judged:
         """(n,) scores of `ridge`, each from the other folds' groups."""
         folds = self.set.number_folds(seed)
         fold = np.array([folds[str(item)] for item in self.items])
-        features, scores = self.set.features[self.rows], np.empty(len(self.rows))
+        scores = np.empty(len(self.rows))
         for number in range(FOLDS):
-            learned, own = fold != number, fold == number
-            mean, spread = np.nanmean(features[learned], axis=0), np.nanstd(features[learned], axis=0)
-            standard = np.nan_to_num((features - mean) / np.where(spread > 1e-9, spread, 1.0), nan=0.0)
-            found = fit_ratings(standard[learned], self.means[learned], self.groups[learned].tolist())
-            scores[own] = standard[own] @ found.weights + found.bias
+            scores[fold == number] = self.fit_rows(fold != number)[self.rows[fold == number]]
         return scores
+
+    def fit_rows(self, learned: npt.NDArray[np.bool_]) -> Floats:
+        """Scores of all outputs of the set by `ridge`, fitted to the ratings of the `learned` rows."""
+        features = self.set.features[self.rows[learned]]
+        mean, spread = np.nanmean(features, axis=0), np.nanstd(features, axis=0)
+        spread = np.where(spread > 1e-9, spread, 1.0)
+        standard = np.nan_to_num((features - mean) / spread, nan=0.0)
+        found = fit_ratings(standard, self.means[learned], self.groups[learned].tolist())
+        every = np.nan_to_num((self.set.features - mean) / spread, nan=0.0)
+        return np.asarray(every @ found.weights + found.bias)
 
     def resample(self, scores: Sequence[Floats], measure: str, known: npt.NDArray[np.bool_]) -> tuple[float, Floats]:
         """The coefficient over the `known` rows, mean over seeds, and its (resamples,) replicates, which are paired
@@ -265,6 +271,7 @@ def tabulate_trained(run: Run, found: Mapping[tuple[str, str], Mapping[str, Resu
     tests = [result["spearman above ridge"]["p"] if (*key, one) != primary else None for key, one, result in listed]
     adjusted = holm(tests)
     counts = dict.fromkeys(("above", "below", "compared"), 0)
+    counts |= count_baselines(run, found)
     for (key, one, result), p in zip(listed, adjusted, strict=True):
         gap = result["spearman above ridge"]
         said = gap["p"] if (*key, one) == primary else p
@@ -277,6 +284,21 @@ def tabulate_trained(run: Run, found: Mapping[tuple[str, str], Mapping[str, Resu
             within=strip(result["within above ridge"]),
         )  # fmt: skip
     yield {"table": "facts", **counts}
+
+
+def count_baselines(run: Run, found: Mapping[tuple[str, str], Mapping[str, Result]]) -> dict[str, int]:
+    """In how many aspects the interval of ridge's difference from each baseline is above and below 0."""
+    counts: dict[str, int] = {"aspects": len(found)}
+    for name in list_evaluators(run)[1:6]:
+        for measure in ("spearman", "within"):
+            gaps = [results[name][f"{measure} above ridge"] for results in found.values() if name in results]
+            gaps = [gap for gap in gaps if gap["value"] is not None]
+            counts |= {
+                f"{name} {measure}": len(gaps),
+                f"{name} {measure} below": sum(gap["high"] < 0 for gap in gaps),
+                f"{name} {measure} above": sum(gap["low"] > 0 for gap in gaps),
+            }
+    return counts
 
 
 def strip(found: Mapping[str, Any]) -> dict[str, Any] | None:
