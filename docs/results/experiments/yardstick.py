@@ -215,11 +215,11 @@ def score_untrained(run: Run, judged: Judged) -> Iterator[tuple[str, list[Floats
 
 
 def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
-    """A trained evaluator, cross-fitted over the folds of the first seed."""
+    """A trained evaluator on the first aspect, cross-fitted over the folds of the first seed."""
     spec, seed = run.settings["trained"][evaluator], run.seeds[0]
     if rated_set.name not in spec["sets"]:
         return
-    for aspect in rated_set.entry["aspects"]:
+    for aspect in rated_set.entry["aspects"][:1]:
         setting = f"{rated_set.name}/{aspect}/{evaluator}"
         if run.store.lacks(setting, seed):
 
@@ -227,17 +227,12 @@ def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
                 judged = Judged(rated_set, aspect)
                 found = cross_fit(
                     evaluator, rated_set.data, folder=run.folder(evaluator, rated_set.name, aspect), folds=FOLDS,
-                    seed=seed, encoder=run.encoder, **spec.get("options", {}), **name_aspect(spec, aspect),
+                    seed=seed, encoder=run.encoder, aspect=aspect, **spec.get("options", {}),
                 )  # fmt: skip
                 scores = found.score(judged.records)
                 return judged.measure([scores], [judged.predict(seed)])
 
             run.once(setting, seed, work)
-
-
-def name_aspect(spec: Mapping[str, Any], aspect: str) -> dict[str, str]:
-    """The option that names the aspect to learn."""
-    return {str(spec["aspect_option"]): aspect}
 
 
 def list_evaluators(run: Run) -> list[str]:
