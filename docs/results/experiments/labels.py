@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from experiments.yardstick import Judged, RatedSet
+from scipy import stats
 from study import Result, Run, Tables, forget, over_seeds, row, t_interval
 
+from evalapp.stats.core.multiple_tests import holm
 from scoring.ml import Dataset, fit, load
 from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
@@ -183,7 +185,9 @@ def tabulate(run: Run) -> Tables:
 
 
 def tabulate_rivals(run: Run) -> Tables:
-    """AUROC of the shared model, with and without the head first, minus that of ridge, paired by seed."""
+    """AUROC of the shared model, with and without the head first, minus that of ridge, paired by seed; p of the paired
+    t-test by Holm over all rows."""
+    rows, tests = [], []
     models = {"together": "shared", FIRST: FIRST}
     for aspect in run.settings["aspects"]:
         for label, model in models.items():
@@ -194,10 +198,13 @@ def tabulate_rivals(run: Run) -> Tables:
             pairs = [(own[0], ridge[0]) for own, ridge in both if own and ridge]
             if pairs:
                 own, ridge = [a for a, _ in pairs], [b for _, b in pairs]
-                yield row(
+                tests.append(float(stats.ttest_rel(own, ridge).pvalue) if len(pairs) > 2 else None)
+                rows.append(row(
                     "rivals", "aspect", f"{aspect}, {label}", seeds=len(pairs), auroc=t_interval(own),
                     ridge=t_interval(ridge), difference=compare(ridge, own),
-                )  # fmt: skip
+                ))  # fmt: skip
+    for one, p in zip(rows, holm(tests), strict=True):
+        yield {**one, "p": None if p is None else f"{p:.3f}"}
 
 
 def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:
