@@ -187,6 +187,11 @@ def compute_set(run: Run, rated_set: RatedSet) -> None:
             continue
         judged = Judged(rated_set, aspect)
         ridge = [judged.predict(one) for one in run.seeds]
+        if run.encoder is not None:
+            usual = Judged(replace(rated_set, run=replace(run, encoder=None)), aspect)
+            default = [usual.predict(one) for one in run.seeds]
+            run.once(f"{setting}/{RIDGE}", seed, lambda j=judged, s=ridge, r=default: j.measure(s, r))
+            continue
         for name, scores in score_untrained(run, judged):
             run.once(f"{setting}/{name}", seed, lambda j=judged, s=scores, r=ridge: j.measure(s, r))
         run.once(f"{setting}/{RIDGE}", seed, lambda j=judged, r=ridge: j.measure(r, None))
@@ -242,6 +247,8 @@ def list_evaluators(run: Run) -> list[str]:
 
 def tabulate(run: Run) -> Tables:
     """A row for each aspect and measure, and a row for each evaluator compared with ridge."""
+    yield from tabulate_encoders(run)
+    run = replace(run, encoder=None)
     found: dict[tuple[str, str], dict[str, Result]] = {}
     for name, entry in run.settings["sets"].items():
         for aspect in entry["aspects"]:
@@ -279,6 +286,25 @@ def tabulate_trained(run: Run, found: Mapping[tuple[str, str], Mapping[str, Resu
             within=strip(result["within above ridge"]),
         )  # fmt: skip
     yield {"table": "facts", **counts}
+
+
+def tabulate_encoders(run: Run) -> Tables:
+    """ridge on the vectors of other encoders, and its difference from ridge on those of MiniLM; p by Holm over all
+    tests but the primary one."""
+    listed, primary = [], tuple(run.settings["primary_encoder"])
+    for encoder in run.settings["encoders"]:
+        store = replace(run, encoder=encoder).store
+        for name, entry in run.settings["sets"].items():
+            for aspect in entry["aspects"]:
+                for result in store.get(f"{name}/{aspect}/{RIDGE}", run.seeds[:1]):
+                    listed.append(((encoder, name, aspect), result))
+    tests = [None if key == primary else result["spearman above ridge"]["p"] for key, result in listed]
+    for (key, result), p in zip(listed, holm(tests), strict=True):
+        gap = result["spearman above ridge"]
+        yield row(
+            "encoders", "set", ", ".join(key[1:]), encoder=key[0], n=result["n"], spearman=strip(result["spearman"]),
+            difference=strip(gap), p=f"{gap['p'] if p is None else p:.3f}", within=strip(result["within above ridge"]),
+        )  # fmt: skip
 
 
 def count_baselines(run: Run, found: Mapping[tuple[str, str], Mapping[str, Result]]) -> dict[str, int]:
