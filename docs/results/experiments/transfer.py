@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -12,12 +11,11 @@ from experiments.yardstick import Judged, RatedSet, score_untrained, strip, with
 from study import Result, Run, Tables, row
 
 from evalapp.stats.core.multiple_tests import holm
-from scoring.ml.evaluators.ridge.features import build_features
+from scoring.ml.evaluators.ridge.features import SIDES
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 
 Floats = npt.NDArray[np.float64]
 FOLDS, MEASURE = 5, "spearman"
-SIDES = ("context", "references", "source")
 WAYS = ("own", "warm")
 
 
@@ -25,9 +23,9 @@ WAYS = ("own", "warm")
 class SidedSet(RatedSet):
     """A rated set with the features of all sides, so that sets share their columns; missing ones are nan."""
 
-    @cached_property
-    def features(self) -> Floats:
-        return build_features(self.vectors, self.rows, SIDES)
+    @property
+    def sides(self) -> tuple[str, ...]:
+        return SIDES
 
 
 class Transfer:

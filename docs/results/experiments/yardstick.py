@@ -72,15 +72,20 @@ class RatedSet:
         vectors = cached_vectors(encoder, encodings, folder, "fp32", lambda done, total: None)
         return np.asarray(vectors, dtype=np.float64)
 
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The kinds of texts whose features there are."""
+        return self.rows.list_sides()
+
     @cached_property
     def features(self) -> Floats:
         """(n, k) features of `ridge`."""
-        return build_features(self.vectors, self.rows, self.rows.list_sides())
+        return build_features(self.vectors, self.rows, self.sides)
 
     @cached_property
     def cosines(self) -> dict[str, Floats]:
         """The cosine with each kind of text that all outputs have; of references the nearest."""
-        sides, found = self.rows.list_sides(), {}
+        sides, found = self.sides, {}
         width = (self.features.shape[1] - 2 - sum(2 if side == "references" else 1 for side in sides)) // (
             1 + len(sides)
         )
