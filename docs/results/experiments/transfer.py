@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from experiments.yardstick import Judged, RatedSet, score_untrained, strip, with_draws
+from experiments.yardstick import Judged, RatedSet, measure_columns, score_untrained, strip, with_draws
 from study import Result, Run, Tables, row
 
 from evalapp.stats.core.multiple_tests import holm
@@ -47,13 +47,13 @@ class Transfer:
             groups += judged.groups[known].tolist()
         learned = np.concatenate(features)
         self.n_others = len(learned)
-        self.mean, self.spread = np.nanmean(learned, axis=0), np.nanstd(learned, axis=0)
+        self.mean, self.spread = measure_columns(learned)
         found = fit_ratings(self.standardise(learned), np.concatenate(labels), groups)
         self.features = self.standardise(self.target.set.features[self.target.rows])
         self.start = self.features @ found.weights
 
     def standardise(self, features: Floats) -> Floats:
-        return np.nan_to_num((features - self.mean) / np.where(self.spread > 1e-9, self.spread, 1.0), nan=0.0)
+        return np.nan_to_num((features - self.mean) / self.spread, nan=0.0)
 
     def predict(self, way: str, most: int | None, seed: int) -> Floats:
         """(n,) scores from at most so many rated groups of the other folds; `warm` learns what the start misses."""

@@ -127,8 +127,7 @@ class Judged:
     def fit_rows(self, learned: npt.NDArray[np.bool_]) -> Floats:
         """Scores of all outputs of the set by `ridge`, fitted to the ratings of the `learned` rows."""
         features = self.set.features[self.rows[learned]]
-        mean, spread = np.nanmean(features, axis=0), np.nanstd(features, axis=0)
-        spread = np.where(spread > 1e-9, spread, 1.0)
+        mean, spread = measure_columns(features)
         standard = np.nan_to_num((features - mean) / spread, nan=0.0)
         found = fit_ratings(standard, self.means[learned], self.groups[learned].tolist())
         every = np.nan_to_num((self.set.features - mean) / spread, nan=0.0)
@@ -161,6 +160,15 @@ class Judged:
                 other, other_draws = self.resample(ridge, measure, known)
                 found[f"{measure} above ridge"] = with_draws(value - other, draws - other_draws, test=True)
         return found
+
+
+def measure_columns(features: Floats) -> tuple[Floats, Floats]:
+    """Mean and spread of each column without missing values; 0 and 1 for columns without any."""
+    known = ~np.isnan(features)
+    n = np.maximum(known.sum(axis=0), 1)
+    mean = np.where(known, features, 0.0).sum(axis=0) / n
+    spread = np.sqrt((np.where(known, features - mean, 0.0) ** 2).sum(axis=0) / n)
+    return mean, np.where(spread > 1e-9, spread, 1.0)
 
 
 def with_draws(value: float, draws: Floats, test: bool = False) -> Result:
