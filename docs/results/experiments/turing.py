@@ -101,7 +101,7 @@ def choose(run: Run, one: M1Set) -> tuple[str, Mapping[str, Any]]:
 
 
 def cross(one: M1Set, name: str, seed: int, options: Mapping[str, Any]) -> Result:
-    """P and weight of every output by the model that has not seen its group, (systems, items)."""
+    """P and confidence of every output by the model that has not seen its group, (systems, items)."""
     run = one.run
     folder = run.folder(one.name, name, seed)
     quick = {"max_steps": 2} if run.quick else {}
@@ -114,14 +114,12 @@ def cross(one: M1Set, name: str, seed: int, options: Mapping[str, Any]) -> Resul
     weights: list[float] = []
     for member in found.members:
         assert isinstance(member, Perception)
-        member.options["mc_passes"] = 2 if run.quick else run.settings["passes"]
         unseen = [r for r in one.data.outputs_with_context() if name_group(r.group, r.item) not in member.trained_on]
         unseen = [r for r in unseen if r.references]
         scores = member.evaluate(unseen)
-        certain, _ = member.certainty(unseen)
         records += unseen
         p += scores.values.tolist()
-        weights += (scores.components["confidence"] + certain).tolist()
+        weights += scores.components["confidence"].tolist()
     forget(folder)
     items, systems = [record.item for record in records], [record.system for record in records]
     metrics = [member.record.metrics for member in found.members]
