@@ -12,6 +12,7 @@ from experiments.verdicts import (
     SPLIT_SEED,
     Fold,
     Setting,
+    draw_means,
     list_pairs,
     order_fold,
     read_compared,
@@ -19,8 +20,10 @@ from experiments.verdicts import (
     resample_groups,
     win_rates,
 )
+from experiments.yardstick import with_draws
 from study import Result, Run, Tables, forget, row
 
+from evalapp.stats.core.multiple_tests import holm
 from scoring.ml import Dataset, fit
 from scoring.ml.evaluators.comparative.verdicts import decide_signs, measure_lean
 
@@ -49,11 +52,10 @@ def split(run: Run, setting: Setting, fold: int) -> tuple[Dataset, Dataset, Data
 
 def measure(run: Run, setting: Setting, fold: int, seed: int) -> Result:
     train, dev, test = split(run, setting, fold)
-    options = {"strong": "no", "weak": "no", **run.settings["options"].get(setting.name, {})}
     folder = run.folder(setting.name, fold, seed)
     evaluator: Any = fit(
         "comparative", train, dev=dev, aspect=setting.aspect, seed=seed, encoder=run.encoder, folder=folder,
-        stages="head", max_length=setting.max_length, references=1, **options,
+        max_length=setting.max_length, **run.settings["options"],
     )  # fmt: skip
     state = {name: value for name, value in evaluator.artefact.state.items() if name != "calibration"}
     plain = type(evaluator)(evaluator.entry, replace(evaluator.artefact, state=state))
@@ -91,10 +93,12 @@ def read_folds(run: Run, setting: Setting) -> list[Fold]:
 
 
 def tabulate(run: Run) -> Tables:
-    for setting in read_settings(run):
-        folds = read_folds(run, setting)
-        if folds:
-            yield summarise(setting, folds)
+    known = [(setting, folds) for setting in read_settings(run) if (folds := read_folds(run, setting))]
+    rows = [summarise(setting, folds) for setting, folds in known]
+    primary = run.settings["primary"]
+    adjusted = holm([None if one["set"] == primary else one["p"] for one in rows])
+    for one, p in zip(rows, adjusted, strict=True):
+        yield {**one, "p": f"{one['p'] if p is None else p:.3f}"}
     for setting in read_settings(run):
         folds = [] if setting.varies else read_folds(run, setting)
         rates = win_rates(read_compared(run, setting), setting.aspect) if folds else {}
@@ -128,6 +132,7 @@ def summarise(setting: Setting, folds: Sequence[Fold]) -> Mapping[str, Any]:
     return row(
         "ties", "set", setting.name, pairs=len(truth), loss=float(losses[0].mean()), usual_loss=float(losses[1].mean()),
         gain=share(losses[1] - losses[0], every), raw_ties=float((raw == 0).mean()), ties=float((said == 0).mean()),
+        p=with_draws(0.0, draw_means(losses[1] - losses[0], groups.tolist()), test=True)["p"],
         human_ties=float((truth == 0).mean()), decided=int(decided.sum()), coverage=share(called, decided),
         called=share(said == truth, called), forced=share(forced, decided), longer=share(by_length, decided),
         difference=share(forced - by_length, decided),

@@ -403,12 +403,16 @@ def read_folds(run: Run, setting: Setting) -> list[list[Fold]]:
 
 def resample_groups(values: np.ndarray, groups: Sequence[str]) -> dict[str, Any]:
     """Mean with its 95 % percentile interval, whole groups resampled."""
-    values = np.asarray(values, dtype=float)
+    means = draw_means(values, groups)
+    return with_ends(float(np.mean(values)), np.percentile(means, [2.5, 97.5]).tolist())
+
+
+def draw_means(values: np.ndarray, groups: Sequence[str]) -> np.ndarray:
+    """(resamples,) means, whole groups resampled."""
     _, codes = np.unique(np.asarray(groups), return_inverse=True)
-    sums, counts = np.bincount(codes, weights=values), np.bincount(codes).astype(float)
+    sums, counts = np.bincount(codes, weights=np.asarray(values, dtype=float)), np.bincount(codes).astype(float)
     draws = np.random.default_rng(13).integers(len(sums), size=(RESAMPLES, len(sums)))
-    means = sums[draws].sum(axis=1) / counts[draws].sum(axis=1)
-    return with_ends(float(values.mean()), np.percentile(means, [2.5, 97.5]).tolist())
+    return np.asarray(sums[draws].sum(axis=1) / counts[draws].sum(axis=1))
 
 
 def tabulate(run: Run) -> Tables:
