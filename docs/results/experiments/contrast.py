@@ -10,9 +10,13 @@ import numpy as np
 from study import Result, Run, Tables, forget, row, t_interval
 
 from scoring.ml import Dataset, Item, fit
+from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.ream.report import DRAWS
+from scoring.ml.evaluators.ridge.features import Rows
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.training.record import name_group
 
-SPLIT_SEED = 13
+SPLIT_SEED, COSINE = 13, "cosine with the query"
 
 
 def compute(run: Run) -> None:
@@ -49,6 +53,8 @@ def split(run: Run, name: str) -> tuple[Dataset, Dataset]:
 
 def measure(run: Run, name: str, variant: str, seed: int) -> Result:
     train, test = split(run, name)
+    if variant == COSINE:
+        return measure_cosine(run, test, seed)
     folder = run.folder(name, variant, seed)
     options = run.settings["variants"][variant]
     evaluator: Any = fit("ream", train, seed=seed, encoder=run.encoder, folder=folder, **options)
@@ -56,6 +62,28 @@ def measure(run: Run, name: str, variant: str, seed: int) -> Result:
     taken = count_taken(evaluator, test.items, np.random.default_rng(seed), seed)
     forget(folder)
     return {"items": len(test.items), "learned": evaluator.record.examples["queries for contrast"], **found, **taken}
+
+
+def measure_cosine(run: Run, test: Dataset, seed: int) -> Result:
+    """The same preference by the mean cosine of the references with the query, without training."""
+    items = [item for item in test.items if item.context]
+    rows, rng = Rows([item.make_record() for item in items]), np.random.default_rng(seed)
+    queries = [rows.sides["context"][place][0] for place in range(len(items))]
+    own = [[rows.table.add(text) for text in dict.fromkeys(item.references)] for item in items]
+    encoder = UtteranceEncoder(find_encoder(run.encoder))
+    vectors = encoder.vectors(encoder.tokenize(rows.table.texts, rows.table.left).encodings)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    right: dict[str, list[float]] = {"add": [], "replace": []}
+    for place, (query, texts) in enumerate(zip(queries, own, strict=True)):
+        cosines = unit[texts] @ unit[query]
+        for _ in range(DRAWS):
+            drawn = rng.permutation(cosines)[: rng.integers(1, len(texts) + 1)]
+            other = rng.choice([n for n in range(len(items)) if n != place])
+            foreign = unit[rng.choice(own[other])] @ unit[query]
+            for kind, rest in (("add", drawn), ("replace", drawn[1:])):
+                gap = drawn.mean() - np.append(rest, foreign).mean()
+                right[kind].append(float(gap > 0) + 0.5 * float(gap == 0))
+    return {"items": len(items), **{kind: float(np.mean(values)) for kind, values in right.items()}}
 
 
 def count_taken(evaluator: Any, items: tuple[Item, ...], rng: np.random.Generator, seed: int) -> dict[str, float]:
@@ -82,7 +110,7 @@ def tabulate(run: Run) -> Tables:
     for name, variant in product(run.study.parts, run.settings["variants"]):
         results = run.store.get(f"{name}, {variant}", run.seeds)
         if results:
-            columns = {key: t_interval([one[key] for one in results]) for key in ("add", "replace", "wrong", "own")}
+            columns = {key: t_interval([one.get(key) for one in results]) for key in ("add", "replace", "wrong", "own")}
             yield row(
                 "preference", "set", f"{name}, {variant}", seeds=len(results), items=results[0]["items"], **columns
             )  # fmt: skip
