@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .mapping import Cells
@@ -22,6 +22,11 @@ _RATER = re.compile(
     re.IGNORECASE,
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
+_SIDES = {"a": "a", "1": "a", "left": "a", "links": "a", "b": "b", "2": "b", "right": "b", "rechts": "b"}
+_SIDE_AT_END = re.compile(
+    r"(?P<rest>.+?)(?:[ _.(\[-]+(?P<side>[AaBb12]|left|right|links|rechts)[)\]]?)\Z", re.IGNORECASE
+)
+_SIDE_AT_START = re.compile(r"(?P<side>[AaBb12]|left|right|links|rechts)[ _.:-]+(?P<rest>.+)\Z", re.IGNORECASE)
 RATING_WORDS = ASPECTS | set(NAMES["value"])
 _PROPERTY_WORDS = """
     time times seconds length language lang date type status count tokens words latency cost url file label
@@ -121,6 +126,21 @@ def _find_system(name: str, systems: Collection[str]) -> tuple[str, int, int] | 
     most = max((one[0] for one in found), default=0)
     longest = [one for one in found if one[0] == most]
     return longest[0][1:] if len(longest) == 1 else None
+
+
+def find_sides(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Column -> (the rest of its name, `a` or `b`), of columns that occur for both sides, such as `fluency_a` and
+    `fluency_b`, `A fluency` and `B fluency`, `fluency left` and `fluency right`."""
+    found: dict[str, tuple[str, str]] = {}
+    for name in columns:
+        if (match := _SIDE_AT_END.match(name) or _SIDE_AT_START.match(name)) and (rest := clean_part(match["rest"])):
+            found[name] = rest, _SIDES[match["side"].casefold()]
+    return {name: part for name, part in found.items() if _has_both(part[0], found)}
+
+
+def _has_both(rest: str, found: dict[str, tuple[str, str]]) -> bool:
+    sides = [side for other, side in found.values() if other == rest]
+    return sorted(sides) == ["a", "b"]
 
 
 def read_aspect_name(name: str) -> Cells | None:

@@ -10,8 +10,9 @@ import orjson
 from evalapp.translation import gettext as _
 
 from .mapping import Cells, Mapping, Turns
+from .numbers import ColumnNumbers
 from .sources import Row
-from .values import WrongValue, get_value, is_empty, read_key, read_number, read_text, read_turns
+from .values import WrongCell, WrongValue, get_value, is_empty, read_key, read_text, read_turns
 
 #: Reads a field of a row.
 Read = Callable[[Row], Any]
@@ -22,7 +23,8 @@ def make_reader(column: str, read: Callable[..., Any], *more: Any) -> Read:
 
     def read_cell(row: Row) -> Any:
         try:
-            return read(row[column] if column in row else get_value(row, column), *more)
+            value = row[column] if column in row else get_value(row, column)
+            return read(get_value(row, column) if type(value) is WrongCell else value, *more)
         except WrongValue as wrong:
             wrong.column = column
             raise
@@ -46,7 +48,7 @@ def read_source(value: Any) -> str | None:
     return None if is_empty(value) else read_text(value)
 
 
-def read_ratings(value: Any, known: Row) -> tuple[list[float | int | None], bool]:
+def read_ratings(value: Any, numbers: ColumnNumbers) -> tuple[list[float | int | None], bool]:
     """(numbers in a cell, whether they are a list with a rater for each)."""
     if type(value) is str and value.startswith("["):
         try:
@@ -55,8 +57,8 @@ def read_ratings(value: Any, known: Row) -> tuple[list[float | int | None], bool
             way_out = _("Write a number or a list of numbers.")
             raise WrongValue(_("It is not JSON: %(error)s.", error=error), way_out) from error
     if isinstance(value, list):
-        return [read_number(one, known) for one in value], True
-    return [read_number(value, known)], False
+        return [numbers.read(one) for one in value], True
+    return [numbers.read(value)], False
 
 
 def _read_known(value: Any, known: Row) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,13 +14,14 @@ from evalapp.translation import gettext as _
 
 from .cells import Cell, FieldReaders, cut_turns, make_reader, make_text_reader, read_ratings, read_source
 from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
+from .numbers import ColumnNumbers
 from .patterns import split_cell
 from .plan import Fault, make_plan
 from .presets import flatten_table
 from .seen import Seen
 from .sources import Row, flatten_row
 from .tables import Table
-from .values import WrongValue, get_value, is_empty, read_key, read_number, read_turns, read_verdict
+from .values import WrongValue, get_value, is_empty, read_key, read_turns, read_verdict
 
 
 class ConvertedRow(NamedTuple):
@@ -36,21 +37,32 @@ class ConvertedRow(NamedTuple):
 Converted = list[ConvertedRow | Fault]
 
 
-def convert_rows(table: Table, mapping: Mapping, seen: Seen | None = None) -> Iterator[ConvertedRow | Fault]:
+def convert_rows(
+    table: Table, mapping: Mapping, seen: Seen | None = None, is_preview: bool = False
+) -> Iterator[ConvertedRow | Fault]:
     """The rows of the interchange format in a table, each item and output once, and a `Fault` for every row that cannot
-    be converted. `seen`: shared by the files of an upload. If the mapping does not fit the table, only faults with the
-    reasons."""
-    table = flatten_table(table, mapping.preset)
-    converter = _Converter(table, mapping, seen or Seen())
+    be converted. `seen`: shared by the files of an upload; `is_preview`: only the first rows are needed, so the others
+    are not searched for a decimal sign. If the mapping does not fit the table, only faults with the reasons."""
+    given, table = table, flatten_table(table, mapping.preset)
+    converter = _Converter(table, mapping, seen or Seen(), table.sample if is_preview else table)
     if converter.faults:
         yield from converter.faults
         return
     faults: list[Fault] = []
+    last = None
+
+    def report(row: int | None, column: str, message: str) -> None:
+        faults.append(Fault(row, table.describe_column(column), message))
+
+    given.rows_read = 0
     try:
-        for number, row in table.read(lambda row, column, message: faults.append(Fault(row, column, message))):
+        for number, row in table.read(report):
             if faults:
                 yield from faults
                 faults.clear()
+            if number != last:  # nested records become several rows of the same number
+                given.rows_read += 1
+                last = number
             yield from converter.convert(number, row)
     except StopReading as stop:
         yield from faults
@@ -66,7 +78,7 @@ def preview_rows(table: Table, mapping: Mapping, limit: int = 5) -> list[tuple[i
     """The first rows in both forms: (number, the row in the table, what becomes of it). Faults of the mapping itself
     have the number 0 and no row. Raises `StopReading`."""
     table = flatten_table(table, mapping.preset)
-    converter = _Converter(table, mapping, Seen())
+    converter = _Converter(table, mapping, Seen(), table.sample)
     if converter.faults:
         return [(0, {}, list(converter.faults))]
     return [(number, row, converter.convert(number, row)) for number, row in islice(table, limit)]
@@ -98,8 +110,9 @@ def _explode(row: Row, column: str) -> Iterator[Row]:
 class _Converter:
     """The mapping applied to a table's columns."""
 
-    def __init__(self, table: Table, mapping: Mapping, seen: Seen) -> None:
-        self.mapping, self.seen = mapping, seen
+    def __init__(self, table: Table, mapping: Mapping, seen: Seen, rows: Iterable[tuple[int, Row]]) -> None:
+        """`rows`: are searched for the decimal sign of a column."""
+        self.table, self.mapping, self.seen, self.rows = table, mapping, seen, rows
         seen.begin_file(table.name)
         plan = make_plan(table, mapping)
         self.faults = plan.faults
@@ -123,14 +136,32 @@ class _Converter:
         known = mapping.values.get("value", {})
         self.ratings = [
             self.readers.make_cell(
-                column, make_reader(column, read_ratings, known), "value", ("system", "rater", "aspect"), cells
+                column, make_reader(column, read_ratings, self._make_numbers(column, known)), "value",
+                ("system", "rater", "aspect"), cells,
             )
             for column, cells in plan.ratings
-        ]
+        ]  # fmt: skip
+        if self.has_pairs:
+            for rating, (_column, cells) in zip(self.ratings, plan.ratings, strict=True):
+                _read, read_system, _origin = self.sides[cells.side == "b"]
+                rating.readers = [("system", read_system), *(one for one in rating.readers if one[0] != "system")]
         self.scores = [
-            self.readers.make_score(column, make_reader(column, read_number, known), cells)
+            self.readers.make_score(column, make_reader(column, self._make_numbers(column, known).read), cells)
             for column, cells in plan.scores
         ]
+
+    def _make_numbers(self, column: str, known: dict[str, Any]) -> ColumnNumbers:
+        """The reader of a column's numbers. Programs write aligned files, with decimal points."""
+        stated = "." if self.table.format == "lines" else self.mapping.reading.decimal
+        return ColumnNumbers(known, stated, lambda: self._read_column(column))
+
+    def _read_column(self, column: str) -> Iterator[Any]:
+        """The values of a column in all rows that can be read."""
+        for _number, row in self.rows:
+            try:
+                yield from (get_value(part, column) for part in explode_row(row, self.mapping.explode))
+            except WrongValue:
+                continue
 
     def _prepare_items(self) -> None:
         columns = self.mapping.columns
@@ -157,31 +188,37 @@ class _Converter:
             self.sides.append((read, read_system, {**self.single, "text": column}))
         verdict = self.single.get("verdict", "")
         self.judgement = self.readers.make_cell(verdict, _read_nothing, "verdict", ("rater", "aspect"), Cells())
+        known = self.mapping.values.get("verdict", {})
+        self.verdict = (verdict, known, self._make_numbers(verdict, {}).read)
 
     # ---- rows ---------------------------------------------------------------------------------------------
 
     def convert(self, number: int, row: Row) -> Converted:
         made: Converted = []
-        rows = [row]
         try:
-            if self.mapping.explode:
-                rows = explode_row(row, self.mapping.explode)
+            for one in explode_row(row, self.mapping.explode) if self.mapping.explode else (row,):
+                if self.mapping.only and not self._is_wanted(one):
+                    continue
+                self.index += 1
+                self._convert_part(number, one, made)
         except WrongValue as wrong:
-            return [_describe(wrong, number)]
-        for one in rows:
-            if self.mapping.only and not self._is_wanted(one):
-                continue
-            self.index += 1
-            try:
-                if self.mapping.split:
-                    one = self._split(one)
-                if self.has_pairs:
-                    self._convert_pair(number, one, made)
-                else:
-                    self._convert_cells(number, one, made)
-            except WrongValue as wrong:
-                made.append(_describe(wrong, number))
+            made.append(self._describe(wrong, number))
         return made
+
+    def _convert_part(self, number: int, row: Row, made: Converted) -> None:
+        """A row, or a part of its lists. Its other parts are still converted if this one is faulty."""
+        try:
+            if self.mapping.split:
+                row = self._split(row)
+            if self.has_pairs:
+                self._convert_pair(number, row, made)
+            else:
+                self._convert_cells(number, row, made)
+        except WrongValue as wrong:
+            made.append(self._describe(wrong, number))
+
+    def _describe(self, wrong: WrongValue, number: int) -> Fault:
+        return Fault(number, self.table.describe_column(wrong.column), wrong.message, wrong.way_out)
 
     def _is_wanted(self, row: Row) -> bool:
         for column, wanted in self.mapping.only.items():
@@ -224,12 +261,12 @@ class _Converter:
             try:
                 self._add_ratings(number, row, cell, item, step, made)
             except WrongValue as wrong:
-                made.append(_describe(wrong, number))
+                made.append(self._describe(wrong, number))
         for cell in self.scores:
             try:
                 self._add_score(number, row, cell, item, step, made)
             except WrongValue as wrong:
-                made.append(_describe(wrong, number))
+                made.append(self._describe(wrong, number))
 
     def _convert_pair(self, number: int, row: Row, made: Converted) -> None:
         """The texts of both sides, and their comparison."""
@@ -247,10 +284,12 @@ class _Converter:
         for (_read, _read_system, origin), system, text in zip(self.sides, systems, texts, strict=True):
             if text is not None:
                 self._add_output(number, {"item": item["id"], "system": system}, text, None, row, origin, made)
-        verdict = "a"
+        for cell in self.ratings:
+            self._add_ratings(number, row, cell, item, None, made)
+        verdict: str | None = "a"
         if self.mapping.shape == "pairs":
-            known = self.mapping.values.get("verdict", {})
-            verdict = make_reader(self.single["verdict"], read_verdict, known, *systems)(row)
+            column, known, read_number = self.verdict
+            verdict = make_reader(column, read_verdict, known, read_number, *systems)(row) if column else None
         if verdict is not None:
             values = {**self.judgement.read_fields(row, item), "verdict": verdict}
             values["system_a"], values["system_b"] = systems
@@ -310,13 +349,14 @@ class _Converter:
             message = _("Row %(place)s has another text for the item “%(item)s”.")
             way_out = _('Use one text per id, or take ids from the text: "ids": {"source": "hash"}.')
             message = message % {"place": _name_place(before), "item": item["id"]}
-            made.append(Fault(number, self.item_origin["id"], message, way_out))
+            raise WrongValue(message, way_out, self.item_origin["id"])
 
     def _add_output(
         self, number: int, values: Row, text: str | None, step: int | None, row: Row, origin: dict[str, str],
         made: Converted,
     ) -> None:  # fmt: skip
-        """An output, unless the same one was converted before; a fault if it had another text."""
+        """An output, unless the same one was converted before. If it had another text, the row ends with that fault,
+        because its judgements would be faulty as well."""
         values["text"] = text
         if step is not None:
             values["step"] = step
@@ -330,7 +370,7 @@ class _Converter:
             message = _("Row %(place)s has another text of “%(system)s” for the item “%(item)s”.")
             message = message % {"place": _name_place(before), "system": values["system"], "item": values["item"]}
             way_out = _("Keep one text, or give them different items, systems or steps.")
-            made.append(Fault(number, origin["text"], message, way_out))
+            raise WrongValue(message, way_out, origin["text"])
 
     def _add_ratings(
         self, number: int, row: Row, cell: Cell, item: Row | None, step: int | None, made: Converted
@@ -368,10 +408,6 @@ class _Converter:
 
 def _read_nothing(row: Row) -> None:
     """For columns that the table does not have."""
-
-
-def _describe(wrong: WrongValue, number: int) -> Fault:
-    return Fault(number, wrong.column, wrong.message, wrong.way_out)
 
 
 def _name_place(place: tuple[str, int]) -> str:

@@ -12,7 +12,7 @@ from .cell_names import shorten_cells
 from .left_out import explode_table
 from .mapping import Cells, Ids, Mapping, Turns
 from .names import MISSING, find_fields, find_scale
-from .presets import read_begin
+from .numbers import read_begin
 from .profile import Profile, profile_columns
 from .tables import Table
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from .values import WrongValue, read_number
+from .numbers import is_number
 
 #: A name of a column has at most so many words.
 _MOST_WORDS = 60
@@ -34,14 +34,7 @@ def _is_title(cells: list[Any]) -> bool:
 
 
 def _is_header(cells: list[Any]) -> bool:
-    return all(not _is_number(text) and len(text.split()) <= _MOST_WORDS for text in _list_filled(cells))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return read_number(text, {}) is not None
-    except WrongValue:
-        return False
+    return all(not is_number(text) and len(text.split()) <= _MOST_WORDS for text in _list_filled(cells))
 
 
 def _has_two_rows(upper: list[Any], lower: list[Any], below: list[Any]) -> bool:

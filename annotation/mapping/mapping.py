@@ -76,6 +76,8 @@ class Cells:
     reference_set: str = ""
     higher_is_better: str = ""
     level: str = ""
+    #: In pairs and preferences, the output that a column rates: `a` (the first, or the chosen one) or `b`.
+    side: str = ""
 
     @property
     def places(self) -> list[str]:
@@ -110,6 +112,8 @@ class Reading:
     encoding: str = ""
     separator: str = ""
     sheet: str = ""
+    #: `.` or `,` for columns of numbers in which no cell shows which of the two it is, as `1.250`.
+    decimal: str = ""
     #: Rows above those with the names of the columns, and rows below them that have no data.
     skip_above: int = 0
     skip_below: int = 0
@@ -285,7 +289,8 @@ class _Reader:
         return tuple(self._read_cell(one, f"{member}[{k}]") for k, one in enumerate(value))
 
     def _read_cell(self, value: Any, member: str) -> Cells:
-        cells: Cells = self.read_members(value, member, Cells, {})
+        side = {"side": lambda value, member: self.read_text(value, member, ("a", "b"))}
+        cells: Cells = self.read_members(value, member, Cells, side)
         if bool(cells.column) == bool(cells.pattern):
             self.fail(member, _("Name either a column or a pattern."))
         elif cells.pattern:
@@ -372,7 +377,8 @@ def read_mapping(mapping: Any) -> Mapping:
         reader.fail("make_items", _("Write true or false."))
         make_items = None
     constants = reader.read_object(document.get("constants"), "constants", CONSTANTS & set(FIELDS[shape]) | {"system"})
-    whole = {
+    reading = {
+        "decimal": lambda value, member: reader.read_text(value, member, (".", ",")),
         "skip_above": reader.read_whole,
         "skip_below": reader.read_whole,
         "header_rows": lambda value, member: reader.read_whole(value, member, 1, 5),
@@ -392,7 +398,7 @@ def read_mapping(mapping: Any) -> Mapping:
         split=reader.read_split(document.get("split")),
         only=reader.read_only(document.get("only")),
         meta=reader.read_lists(document.get("meta"), "meta", META_TABLES),
-        reading=reader.read_members(document.get("reading"), "reading", Reading, whole),
+        reading=reader.read_members(document.get("reading"), "reading", Reading, reading),
         make_items=make_items,
         empty=reader.read_text(document.get("empty"), "empty", ("skip", "text")),
         preset=reader.read_text(document.get("preset"), "preset"),
@@ -431,10 +437,15 @@ def _check_needed(mapping: Mapping, reader: _Reader) -> None:
     if mapping.ids.source == "hash" and not {"context", "source"} & mapping.columns.keys():
         reader.fail("ids.source", _("A hash needs a column for context or source."))
     if shape in ("pairs", "preference"):
-        if mapping.outputs or mapping.ratings or mapping.scores:
-            reader.fail("outputs", _("Only long and wide tables and lines have outputs, ratings and scores."))
-        need(*(("system_a", "system_b", "verdict") if shape == "pairs" else ("chosen", "rejected")))
-        need("rater", "aspect")
+        if mapping.outputs or mapping.scores:
+            reader.fail("outputs", _("Only long and wide tables and lines have outputs and scores."))
+        if shape == "preference":
+            need("chosen", "rejected", "rater", "aspect")
+        else:
+            need("system_a", "system_b", "rater")
+            if "verdict" in have or not mapping.ratings:
+                need("verdict", "aspect")
+        _check_cells(mapping, reader, have)
         return
     if shape == "lines" and not mapping.outputs and not mapping.creates_items():
         reader.fail("outputs", _("Name the files with the outputs of the systems."))
@@ -463,11 +474,17 @@ def _list_cells(mapping: Mapping) -> list[Cells]:
 
 
 def _check_cells(mapping: Mapping, reader: _Reader, have: set[str]) -> None:
-    """Each output has a system, each rating also a rater and an aspect, each score an evaluator."""
-    needed = {"outputs": ("system",), "ratings": ("system", "rater", "aspect"), "scores": ("system", "evaluator")}
+    """Each output has a system, each rating also a rater and an aspect, each score an evaluator. In pairs, ratings have
+    a side in place of the system."""
+    is_pair = mapping.shape in ("pairs", "preference")
+    rated = "side" if is_pair else "system"
+    needed = {"outputs": ("system",), "ratings": (rated, "rater", "aspect"), "scores": ("system", "evaluator")}
     for member, names in needed.items():
         for k, cells in enumerate(getattr(mapping, member)):
+            if cells.side and not is_pair:
+                reader.fail(f"{member}[{k}].side", _("Only ratings of pairs and preferences have a side."))
             for name in names:
                 if name not in cells.places and not getattr(cells, name) and name not in have:
-                    text = _("“%(name)s” is not stated. Add it here, to the pattern, or under “constants”.", name=name)
+                    text = _("“%(name)s” of “%(column)s” is not stated. Add it here, to the pattern, or under "
+                             "“constants”.", name=name, column=cells.column or cells.pattern)  # fmt: skip
                     reader.fail(f"{member}[{k}]", text)

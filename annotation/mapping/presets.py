@@ -5,8 +5,7 @@ is an ordinary one, which can be changed. A field that the file does not tell is
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,27 +13,13 @@ from evalapp.translation import gettext_noop
 
 from . import records
 from .mapping import Cells, Ids, Mapping, Reading, Turns
-from .names import find_scale, read_verdict_word
-from .records import Flatten, Row, WrongRecord, is_number
+from .names import read_verdict_word
+from .numbers import is_number
+from .picking import Columns, Rows, pick_columns, pick_sides
+from .records import Flatten, Row, WrongRecord
 from .sources import Report, Source
+from .surveys import FORMS, LIMESURVEY, QUALTRICS, TIMES, flatten_mturk, make_mturk, make_survey, skip_words
 from .tables import Table
-
-Columns = Sequence[str]
-Rows = Sequence[Row]
-
-#: Names of columns, in lower case, for the fields of flat rows that keep the tool's own columns.
-WORDS = {
-    "item": ("item", "item_id", "id", "prompt_id", "question_id", "instance_id", "segment_id", "doc_id"),
-    "context": ("prompt", "context", "instruction", "question", "dialogue", "history", "input", "query"),
-    "source": ("source", "source_text", "src", "document", "article"),
-    "system": ("system", "model", "generator", "model_id", "model_name", "system_id", "system_name"),
-    "text": ("response", "output", "answer", "text", "completion", "generation", "reply", "hypothesis", "summary",
-             "displayed_text"),
-    "references": ("references", "reference", "ref"),
-    "group": ("group", "group_id"),
-    "rater": ("rater", "annotator", "worker", "workerid", "user", "username", "email", "annotator_id"),
-}  # fmt: skip
-_PAIR_ENDS = (("1", "2"), ("a", "b"), ("left", "right"))
 
 
 @dataclass(frozen=True)
@@ -47,6 +32,8 @@ class Preset:
     make: Callable[[Columns, Rows], dict[str, Any]]
     flatten: Flatten | None = None
     remark: str = ""
+    #: Whether such a file has neither outputs nor judgements.
+    has_items_only: bool = False
 
     def make_mapping(self, table: Table) -> Mapping:
         """The mapping, made from the columns and the first rows of a table."""
@@ -62,6 +49,7 @@ class FlatSource(Source):
     def __init__(self, source: Source, flatten: Flatten) -> None:
         super().__init__(source.path, source.name, source.reading, source.limits)
         self.source, self.flatten, self.format = source, flatten, source.format
+        self.letters = source.letters
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:
         for number, row in self.source.read(report):
@@ -110,27 +98,6 @@ def _make_turns(rule: dict[str, Any]) -> Turns:
 # ---- columns ----------------------------------------------------------------------------------------------------
 
 
-def pick_column(columns: Iterable[str], field: str) -> str | None:
-    """The column for a field by its name, without a part before a dot; None if there is none, or several."""
-    named = {column: column.rsplit(".", 1)[-1].strip().lower().replace(" ", "_") for column in columns}
-    for word in WORDS[field]:
-        found = [column for column, name in named.items() if name == word]
-        if found:
-            return found[0] if len(found) == 1 else None
-    return None
-
-
-def pick_pair(columns: Iterable[str], words: Sequence[str]) -> tuple[str, str] | None:
-    """Two columns for the two sides, such as `data.text1` and `data.text2`."""
-    named = {re.sub(r"[\s_-]", "", column.rsplit(".", 1)[-1]).lower(): column for column in columns}
-    for word in words:
-        for first, second in _PAIR_ENDS:
-            for one, two in ((word + first, word + second), (first + word, second + word)):
-                if one in named and two in named:
-                    return named[one], named[two]
-    return None
-
-
 def has_columns(columns: Columns, *names: str) -> bool:
     """Whether the file has all columns, or columns with dotted names below them."""
     return all(any(column == name or column.startswith(f"{name}.") for column in columns) for name in names)
@@ -141,27 +108,8 @@ def _same(*fields: str) -> dict[str, str]:
     return {field: field for field in fields}
 
 
-def _columns(columns: Columns, *fields: str) -> dict[str, str]:
-    picked = {field: pick_column(columns, field) for field in fields}
-    return {field: column for field, column in picked.items() if column is not None}
-
-
-def _skip_words(rows: Rows, column: str = "value") -> dict[str, Any]:
-    """Answers that are no numbers: the number at their beginning, or null, which leaves them out."""
-    words = {str(row[column]) for row in rows if row.get(column) is not None and not is_number(row[column])}
-    return {word: read_begin(word) for word in sorted(words)[:100]}
-
-
-def read_begin(word: str) -> float | int | None:
-    """The number at the beginning of an answer, as in `5 (best)`; None if there is none."""
-    match = re.match(r"([+-]?\d{1,15}(?:\.\d{1,15})?)(?![\d.])", word.lstrip())
-    if match is None:
-        return None
-    return float(match[1]) if "." in match[1] else int(match[1])
-
-
 def _values(rows: Rows) -> dict[str, Any]:
-    words = _skip_words(rows)
+    words = skip_words(rows)
     return {"values": {"value": words}} if words else {}
 
 
@@ -189,7 +137,7 @@ def _is_chat(columns: Columns, rows: Rows) -> bool:
 
 
 def _make_chat(columns: Columns, rows: Rows) -> dict[str, Any]:
-    picked = {**_columns(columns, "item", "system"), **_same("context", "text")}
+    picked = {**pick_columns(columns, "item", "system"), **_same("context", "text")}
     mapping: dict[str, Any] = {"shape": "long", "columns": picked, "turns": {"context": _LIST}}
     return mapping if "item" in picked else {**mapping, "ids": {"source": "hash"}}
 
@@ -225,21 +173,12 @@ def _list_objects(value: Any) -> list[Row]:
 def _make_label_studio_pairs(columns: Columns, rows: Rows) -> dict[str, Any]:
     data = [column for column in columns if column.startswith("data.")]
     picked = {
-        **_columns(data, "context", "source", "references", "group"),
+        **pick_columns(data, "context", "source", "references", "group"),
         **_same("item", "rater", "aspect", "verdict"),
     }
     if own := next((column for column in data if column[5:].lower() in ("item", "item_id", "prompt_id")), None):
         picked["item"] = own
-    return {"shape": "pairs", "columns": {**picked, **_pick_sides(data)}}
-
-
-def _pick_sides(columns: Columns) -> dict[str, str]:
-    """The columns with the texts and the systems of the two sides."""
-    picked: dict[str, str] = {}
-    for names, words in ((("text_a", "text_b"), WORDS["text"]), (("system_a", "system_b"), WORDS["system"])):
-        if pair := pick_pair(columns, words):
-            picked.update(zip(names, pair, strict=True))
-    return picked
+    return {"shape": "pairs", "columns": {**picked, **pick_sides(data)}}
 
 
 def _is_label_studio_pairs(columns: Columns, rows: Rows) -> bool:
@@ -247,17 +186,17 @@ def _is_label_studio_pairs(columns: Columns, rows: Rows) -> bool:
     if _has_result("pairwise")(columns, rows):
         return True
     data = [column for column in columns if column.startswith("data.")]
-    return "text_a" in _pick_sides(data) and _has_result("choices")(columns, rows)
+    return "text_a" in pick_sides(data) and _has_result("choices")(columns, rows)
 
 
 def _is_argilla_pairs(columns: Columns, rows: Rows) -> bool:
     fields = [column for column in columns if column.startswith("fields.")]
-    return _is_argilla(columns, rows) and "text_a" in _pick_sides(fields)
+    return _is_argilla(columns, rows) and "text_a" in pick_sides(fields)
 
 
 def _make_argilla_pairs(columns: Columns, rows: Rows) -> dict[str, Any]:
     own = [column for column in columns if column.startswith(("fields.", "metadata."))]
-    picked = {**_columns(own, "item", "context", "source", "references", "group"), **_pick_sides(own)}
+    picked = {**pick_columns(own, "item", "context", "source", "references", "group"), **pick_sides(own)}
     words = {word: read_verdict_word(word) for row in rows if isinstance(word := row.get("value"), str)}
     return {
         "shape": "pairs", "columns": {**picked, **_same("rater", "aspect"), "verdict": "value"},
@@ -272,7 +211,7 @@ def _make_ratings(prefix: str = "", *judged: str) -> Callable[[Columns, Rows], d
     def make(columns: Columns, rows: Rows) -> dict[str, Any]:
         own = [column for column in columns if column.startswith(prefix) and column not in ("value", "aspect", "rater")]
         fields = ("item", "context", "source", "references", "group", "system", "text")
-        picked = {**_columns(own, *fields), **_same(*judged)}
+        picked = {**pick_columns(own, *fields), **_same(*judged)}
         mapping: dict[str, Any] = {"shape": "long", "columns": picked, **_values(rows)}
         if not {"context", "source"} & picked.keys():
             mapping["make_items"] = True
@@ -302,101 +241,6 @@ def _is_potato(columns: Columns, rows: Rows) -> bool:
     return "instance_id" in columns and (
         has_columns(columns, "label_annotations") or any(":::" in column for column in columns)
     )
-
-
-# ---- surveys and crowds -----------------------------------------------------------------------------------------
-
-_QUALTRICS = frozenset({
-    "StartDate", "EndDate", "Status", "IPAddress", "Progress", "Duration (in seconds)", "Finished", "RecordedDate",
-    "ResponseId", "RecipientLastName", "RecipientFirstName", "RecipientEmail", "ExternalReference", "LocationLatitude",
-    "LocationLongitude", "DistributionChannel", "UserLanguage", "Q_RecaptchaScore",
-})  # fmt: skip
-_LIMESURVEY = frozenset(
-    {"id", "submitdate", "lastpage", "startlanguage", "seed", "startdate", "datestamp", "token", "ipaddr", "refurl"}
-)
-_FORMS = ("username", "email address", "email", "nutzername", "e-mail-adresse")
-#: The first column of Google Forms in several languages.
-_TIMES = ("timestamp", "zeitstempel", "horodateur", "marca temporal")
-#: How questions are named, from the most to the least specific pattern.
-PATTERNS = (
-    "{item}. {system} [{aspect}]", "{item} - {system} [{aspect}]", "{item}: {system} [{aspect}]",
-    "{item}_{system}[{aspect}]", "{item}x{system}[{aspect}]", "{item}_{system}_{aspect}", "{item}-{system}-{aspect}",
-    "{item} {system} [{aspect}]", "{system} [{aspect}]", "{item}_{aspect}", "{system}_{aspect}",
-)  # fmt: skip
-
-
-def _make_mturk(columns: Columns, rows: Rows) -> dict[str, Any]:
-    given = [column for column in columns if column.startswith("Input.")]
-    picked = {**_columns(given, "item", "context", "source", "system", "text"), "rater": "WorkerId"}
-    answers = [column for column in columns if column.startswith("Answer.")]
-    mapping: dict[str, Any] = {
-        "shape": "wide",
-        "columns": picked,
-        "ratings": [
-            {"column": column, "aspect": column.removeprefix("Answer.")}
-            for column in answers
-            if _has_numbers(rows, column)
-        ],
-        "only": {"AssignmentStatus": ["Approved", "Submitted"]},
-    }
-    if "item" not in picked and {"context", "source"} & picked.keys():
-        mapping["ids"] = {"source": "hash"}
-    return mapping
-
-
-def _has_numbers(rows: Rows, column: str) -> bool:
-    values = [row.get(column) for row in rows if row.get(column) not in (None, "")]
-    return bool(values) and all(is_number(value) for value in values)
-
-
-def match_pattern(pattern: str, names: Sequence[str]) -> list[dict[str, str]]:
-    """The parts of names that match a pattern such as `{item}_{system}`."""
-    escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(pattern))
-    return [match.groupdict() for name in names if (match := re.fullmatch(escaped, name))]
-
-
-def find_pattern(names: Sequence[str]) -> str | None:
-    """The first of `PATTERNS` that fits all names, and whose parts repeat as in a questionnaire; None if none does."""
-    for pattern in PATTERNS:
-        parts = match_pattern(pattern, names)
-        if len(parts) == len(names) and len(names) > 1:
-            different = [len({part[key] for part in parts}) for key in parts[0]]
-            if all(number < len(names) for number in different) or len(different) == 1:
-                return pattern
-    return None
-
-
-def _make_survey(
-    known: Callable[[str], bool], raters: Sequence[str], **more: Any
-) -> Callable[[Columns, Rows], dict[str, Any]]:
-    """A questionnaire with a column for each question. `known`: columns of the tool itself."""
-
-    def make(columns: Columns, rows: Rows) -> dict[str, Any]:
-        skipped = rows[more.get("reading", {}).get("skip_below", 0) :]
-        questions = [column for column in columns if not known(column) and _has_answers(skipped, column)]
-        rater = next((column for name in raters for column in columns if column.lower() == name.lower()), None)
-        mapping: dict[str, Any] = {
-            "shape": "wide", "columns": {"rater": rater} if rater else {}, "make_items": False, **more,
-        }  # fmt: skip
-        pattern = find_pattern(questions)
-        # Without a pattern, item and system of each question remain to be stated.
-        mapping["ratings"] = [{"pattern": pattern}] if pattern else [{"column": name} for name in questions]
-        words: dict[str, Any] = {}
-        for name in questions:
-            labels = [word for word in _skip_words(skipped, name) if word.strip()]
-            begins: dict[str, float | int | None] = {word: read_begin(word) for word in labels}
-            numbers = find_scale(labels) or begins
-            words.update({word: number for word, number in numbers.items() if number is not None})
-        return {**mapping, "values": {"value": words}} if words else mapping
-
-    return make
-
-
-def _has_answers(rows: Rows, column: str) -> bool:
-    """Whether the answers are numbers, begin with one, or are words of a usual scale."""
-    values = [row.get(column) for row in rows if str(row.get(column) or "").strip()]
-    words = [str(value) for value in values if not is_number(value)]
-    return bool(values) and (all(read_begin(word) is not None for word in words) or find_scale(words) is not None)
 
 
 # ---- dialogue research ------------------------------------------------------------------------------------------
@@ -445,7 +289,7 @@ PRESETS: dict[str, Preset] = {
             _plain(shape="long", columns={**_same("item", "context", "group"), "references": "reference"},
                    turns={"context": _LIST}, meta={"items": ["category"]}),
             records.flatten_mt_bench_questions,
-            gettext_noop("Each turn is an item, with the questions up to it as context."),
+            gettext_noop("Each turn is an item, with the questions up to it as context."), has_items_only=True,
         ),
         Preset(
             "mt-bench-answers", gettext_noop("MT-Bench answers"), _has("question_id", "model_id", "choices"),
@@ -504,23 +348,23 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             "mturk", gettext_noop("Mechanical Turk batch results"), _has("HITId", "AssignmentId", "WorkerId"),
-            _make_mturk, None, gettext_noop("Rejected assignments are left out."),
+            make_mturk, flatten_mturk, gettext_noop("Rejected assignments are left out."),
         ),
         Preset(
             "qualtrics", gettext_noop("Qualtrics responses"), _has("ResponseId", "StartDate", "Finished"),
-            _make_survey(lambda column: column in _QUALTRICS, ("ResponseId",), reading={"skip_below": 2},
+            make_survey(lambda column: column in QUALTRICS, ("ResponseId",), reading={"skip_below": 2},
                          only={"Finished": ["True", "TRUE", "1"]}),
             None, gettext_noop("Unfinished responses are left out. Upload items and outputs first."),
         ),
         Preset(
             "limesurvey", gettext_noop("LimeSurvey responses"), _has("id", "submitdate", "lastpage", "startlanguage"),
-            _make_survey(lambda column: column in _LIMESURVEY, ("token", "id"), only={"submitdate": True}), None,
+            make_survey(lambda column: column in LIMESURVEY, ("token", "id"), only={"submitdate": True}), None,
             gettext_noop("Unfinished responses are left out. Upload items and outputs first."),
         ),
         Preset(
             "google-forms", gettext_noop("Google Forms responses"),
-            lambda columns, rows: bool(columns) and columns[0].lower() in _TIMES,
-            _make_survey(lambda column: column.lower() in (*_TIMES, *_FORMS), (*_FORMS, *_TIMES)), None,
+            lambda columns, rows: bool(columns) and columns[0].lower() in TIMES,
+            make_survey(lambda column: column.lower() in (*TIMES, *FORMS), (*FORMS, *TIMES)), None,
             gettext_noop("Upload items and outputs first."),
         ),
         Preset(

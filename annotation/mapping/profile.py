@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .names import MISSING, find_scale
+from .numbers import is_number
 from .tables import Table
-from .values import CONTENT_NAMES, ROLE_NAMES, WrongValue, is_empty, read_number
+from .values import CONTENT_NAMES, ROLE_NAMES, is_empty
 
 _MOST_LABELS, _MOST_LABEL_WORDS = 12, 5
 _DATE = re.compile(
@@ -94,7 +95,4 @@ def _get_kind(value: Any) -> str:
         if not value or not isinstance(value[0], dict):
             return "numbers" if value and all(type(one) in (int, float) for one in value) else "list"
         return "messages" if ROLE_NAMES & value[0].keys() and CONTENT_NAMES & value[0].keys() else "records"
-    try:
-        return "number" if type(value) is not bool and read_number(value, {}) is not None else "text"
-    except WrongValue:
-        return "text"
+    return "number" if is_number(value) else "text"

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
+from annotation.parsers.kinds import VERDICTS
 from evalapp.translation import gettext as _
 
 from .aligned import OF_SYSTEMS, SCORES
 from .cell_names import read_output_name, read_rating_name
-from .convert import ConvertedRow
+from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
-from .left_out import LeftOut, list_left_out
+from .left_out import LeftOut, list_left_out, list_used
 from .mapping import Cells, Ids, Mapping, WrongMapping, read_mapping
 from .names import REMARKS, TOTALS, find_fields, find_file_role, name_system, normalize, read_verdict_word
-from .plan import Fault
-from .presets import Preset, find_preset
+from .numbers import describe_either, find_signs
+from .plan import Fault, make_plan
+from .presets import Preset, find_preset, flatten_table
 from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, propose_wide_cells
 from .sources import Row
 from .tables import Table
-from .values import is_empty
+from .values import is_empty, read_key
 
 _MOST_LISTED = 5
+#: Rows of the interchange format that are made to see whether a preset finds more than items.
+_MOST_MADE = 5000
 
 
 @dataclass
@@ -55,16 +60,89 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
             words=", ".join(f"“{word}”" for word in dropped[:10]),
         )
         reasons.append(Reason("values.value", (), message))
-    questions = []
+    questions = _ask_for_missing(mapping)
+    flat = flatten_table(table, mapping.preset)
+    if not questions:
+        questions = [*_ask_for_verdicts(flat, mapping), *_ask_for_judgements(flat, mapping, preset)]
+    questions += ask_for_signs(flat, mapping)
+    return Proposal(mapping, reasons, questions, list_left_out(table, mapping))
+
+
+def _ask_for_missing(mapping: Mapping) -> list[Question]:
+    """Questions about what a mapping needs and does not state, in the words of a table."""
     try:
         read_mapping(mapping.as_json())
     except WrongMapping as wrong:
-        questions = [Question(one.member, one.message) for one in wrong.faults if not one.member.startswith("ratings[")]
-        columns = tuple(one.column for one in mapping.ratings)
-        if len(questions) < len(wrong.faults):
-            message = _("The columns with ratings do not name what was rated. State item, system and aspect of each.")
-            questions.append(Question("ratings", message, columns))
-    return Proposal(mapping, reasons, questions, list_left_out(table, mapping))
+        faults = wrong.faults
+    else:
+        return []
+    questions = []
+    for one in faults:
+        name = one.member.removeprefix("columns.")
+        text = mapping.columns.get(name.replace("system", "text"), ())
+        if name in ("system_a", "system_b") and text:
+            message = _("Which system wrote the texts in “%(column)s”?", column=text[0])
+            questions.append(Question(f"constants.{name}", message))
+        elif not one.member.startswith("ratings["):
+            questions.append(Question(one.member, one.message))
+    columns = tuple(one.column for one in mapping.ratings)
+    if len(questions) < len(faults):
+        listed = ", ".join(f"“{column}”" for column in columns[:_MOST_LISTED])
+        message = _("Which item, system and aspect do the ratings in %(columns)s belong to? Their names do not say it.",
+                    columns=listed + (", …" if len(columns) > _MOST_LISTED else ""))  # fmt: skip
+        questions.append(Question("ratings", message, columns))
+    return questions
+
+
+def _ask_for_verdicts(table: Table, mapping: Mapping) -> list[Question]:
+    """Questions about words in a preset's column of verdicts that nothing explains."""
+    known = set(mapping.values.get("verdict", {})) | set(VERDICTS) | {""}
+    for name in ("system_a", "system_b"):
+        known.add(mapping.constants.get(name, ""))
+        for column in mapping.columns.get(name, ()):
+            known |= {read_key(row.get(column)) for _number, row in table.sample}
+    words: dict[str, str] = {}
+    for column in mapping.columns.get("verdict", ()):
+        for _number, row in table.sample:
+            words.setdefault(read_key(row.get(column)), column)
+    return [ask_for_verdict(word, column) for word, column in words.items() if word not in known]
+
+
+def _ask_for_judgements(table: Table, mapping: Mapping, preset: Preset) -> list[Question]:
+    """A question if the first rows give items only, though the format is one of outputs or judgements."""
+    made = convert_rows(table, mapping, is_preview=True)
+    tables = {row.table for row in islice(made, _MOST_MADE) if isinstance(row, ConvertedRow)}
+    if preset.has_items_only or tables - {"items"}:
+        return []
+    columns = list_used(table, mapping)
+    options = tuple(name for name in table.columns if name not in columns)
+    return [Question("outputs", _("Which columns have the outputs or the answers? None is recognized."), options)]
+
+
+def ask_for_verdict(word: str, column: str) -> Question:
+    message = _("What does “%(text)s” in the column “%(column)s” mean?", text=word[:80], column=column)
+    return Question("values.verdict", message, VERDICTS)
+
+
+def ask_for_signs(table: Table, mapping: Mapping) -> list[Question]:
+    """Questions about columns of numbers whose cells do not say, or not with one voice, what the decimal sign is."""
+    plan = make_plan(table, mapping)
+    questions = []
+    for column, _cells in (*plan.ratings, *plan.scores) if table.format != "lines" else ():
+        known = mapping.values.get("value", {})
+        cells = ((n, row.get(column)) for n, row in table.sample)
+        signs = find_signs((n, value) for n, value in cells if not (type(value) is str and value in known))
+        if signs.point and signs.comma:
+            message = _("“%(column)s” has a decimal point in row %(row)s (%(point)s) and a decimal comma in row "
+                        "%(other)s (%(comma)s). Which one is right? Correct the other cells.",
+                        column=column, row=signs.point[0], point=signs.point[1], other=signs.comma[0],
+                        comma=signs.comma[1])  # fmt: skip
+            questions.append(Question("values.value", message))
+        elif signs.either and not (signs.point or signs.comma or mapping.reading.decimal):
+            message = _("Row %(row)s of “%(column)s”: %(why)s Which sign is it?", row=signs.either[0],
+                        column=column, why=describe_either(signs.either[1])[0])  # fmt: skip
+            questions.append(Question("reading.decimal", message, (".", ",")))
+    return questions
 
 
 class _Proposer:
@@ -91,7 +169,8 @@ class _Proposer:
         for note in draft.table.notes:
             draft.explain("reading", (), note)
         mapping = draft.make_mapping(shape)
-        return Proposal(mapping, draft.reasons, draft.questions, list_left_out(self.source, mapping))
+        questions = draft.questions + ask_for_signs(draft.table, mapping)
+        return Proposal(mapping, draft.reasons, questions, list_left_out(self.source, mapping))
 
     def _find_shape(self) -> str:
         has = self.draft.candidates
@@ -226,8 +305,7 @@ class _Proposer:
             if (verdict := read_verdict_word(text)) is not None:
                 known[text] = verdict
             else:
-                message = _("What does “%(text)s” in the column “%(column)s” mean?", text=text[:80], column=column)
-                draft.ask("values.verdict", message, ("a", "b", "tie", "both_bad", "cannot_decide"))
+                draft.questions.append(ask_for_verdict(text, column))
         if known:
             draft.values["verdict"] = known
             meanings = ", ".join(f"{text} = {verdict}" for text, verdict in known.items())

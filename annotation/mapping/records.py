@@ -14,6 +14,7 @@ import orjson
 from evalapp.translation import gettext as _
 
 from .names import read_verdict_word
+from .numbers import is_number
 
 Row = dict[str, Any]
 Flatten = Callable[[Row], Iterator[Row]]
@@ -23,7 +24,6 @@ FLAT = (
     "item", "context", "source", "reference", "group", "system", "text", "rater", "aspect", "value", "simulated",
     "system_a", "text_a", "system_b", "text_b", "verdict",
 )  # fmt: skip
-_NUMBER = re.compile(r"\A[+-]?\d+(?:[.,]\d+)?\Z")
 
 
 class WrongRecord(ValueError):
@@ -71,11 +71,6 @@ def read_texts(values: list[Any], column: str) -> list[str]:
     if not all(isinstance(value, str) for value in values):
         raise WrongRecord(column, _("%(column)s must be a list of texts.", column=column))
     return values
-
-
-def is_number(value: Any) -> bool:
-    """Whether a cell is a number, as such or as text."""
-    return type(value) in (int, float) or (isinstance(value, str) and _NUMBER.match(value.strip()) is not None)
 
 
 def list_messages(row: Mapping[str, Any], column: str) -> list[tuple[str, str]]:

@@ -30,6 +30,8 @@ class Source:
         self.path, self.name, self.reading, self.limits = path, name, reading, limits
         self.columns: list[str] | None = None
         self.notes: list[str] = []
+        #: The letters of the columns of a spreadsheet, by name.
+        self.letters: dict[str, str] = {}
         self.position = 0
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:

@@ -32,6 +32,8 @@ class Table:
     source: Source
     #: What was found in the file and is not stated in it, such as the encoding.
     notes: list[str] = field(default_factory=list)
+    #: Rows that the last conversion has read, whatever became of them.
+    rows_read: int = 0
     _sample: list[tuple[int, Row]] | None = None
     _columns: list[str] | None = None
 
@@ -72,6 +74,11 @@ class Table:
     def with_rows(self, sample: list[tuple[int, Row]], columns: list[str]) -> Table:
         """The same table with other first rows and columns, to propose a mapping for."""
         return replace(self, _sample=sample, _columns=columns)
+
+    def describe_column(self, name: str) -> str:
+        """The column in messages: in spreadsheets with its letter."""
+        letter = self.source.letters.get(name)
+        return f"{name} ({letter})" if letter else name
 
     def tell(self) -> int:
         """The number of bytes of the file that have been read."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -14,8 +15,6 @@ from evalapp.translation import gettext as _
 from .mapping import Turns
 from .sources import Row
 
-_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")
-_DECIMAL_COMMA = re.compile(r"\A[-+]?\d+,(\d{1,2}|\d{4,})\Z")
 #: Names of the parts of a message.
 _CONTENT = ("content", "text", "value", "utterance")
 _ROLE = ("role", "from", "speaker")
@@ -30,11 +29,26 @@ class WrongValue(ValueError):
         self.message, self.way_out, self.column = message, way_out, column
 
 
+class WrongCell(str):
+    """A cell that cannot be read, as it is shown to people. It is an error only if the mapping uses its column."""
+
+    message: str
+    way_out: str
+
+    def __new__(cls, shown: str, message: str, way_out: str = "") -> WrongCell:
+        cell = super().__new__(cls, shown)
+        cell.message, cell.way_out = message, way_out
+        return cell
+
+
 def get_value(row: Row, column: str) -> Any:
     """The value of a column; `answers.0.text` is a part of a nested value. An empty object represents one whose parts
-    are columns of their own."""
+    are columns of their own. Raises `WrongValue` for a cell that cannot be read."""
     if column in row:
-        return row[column]
+        value = row[column]
+        if type(value) is WrongCell:
+            raise WrongValue(value.message, value.way_out, column)
+        return value
     cut = column.rfind(".")
     while cut > 0:
         if column[:cut] in row:
@@ -67,6 +81,8 @@ def read_key(value: Any) -> str:
         return ""
     if type(value) is float and value.is_integer() and abs(value) < 2**53:
         return str(int(value))
+    if type(value) is WrongCell:  # in a list
+        raise WrongValue(value.message, value.way_out)
     if isinstance(value, dict | list):
         raise WrongValue(
             _("It is a list or an object, not a name."),
@@ -141,38 +157,17 @@ def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-def read_number(value: Any, known: dict[str, Any]) -> float | int | None:
-    """The number in a cell; None if there is none. `known`: numbers for texts."""
-    if not known and type(value) is str and len(value) < 16 and value.isascii() and value.isdigit():
-        return int(value)  # most cells of a CSV file
-    text = read_key(value)
-    if text in known:
-        value = known[text]
-    elif text.lower() in known:
-        value = known[text.lower()]
-    if is_empty(value) or (type(value) is str and not value.strip()):
-        return None
-    if type(value) in (int, float):
-        return value if math.isfinite(value) else None
-    if type(value) is str:
-        text = value.strip()
-        if _NUMBER.fullmatch(text) or (_DECIMAL_COMMA.fullmatch(text) and (text := text.replace(",", "."))):
-            number = float(text)
-            return int(number) if number.is_integer() and abs(number) < 2**53 else number
-    raise WrongValue(
-        _("“%(text)s” is not a number.", text=text[:80]),
-        _('State its number under "values", or null to leave it out: {"value": {"%(text)s": 3}}.', text=text[:80]),
-    )
-
-
-def read_verdict(value: Any, known: dict[str, Any], system_a: str, system_b: str) -> str | None:
-    """a, b, tie, both_bad or cannot_decide; None if there is no judgement. The name of a system says that it won."""
+def read_verdict(
+    value: Any, known: dict[str, Any], read_number: Callable[[Any], float | None], system_a: str, system_b: str
+) -> str | None:
+    """a, b, tie, both_bad or cannot_decide; None if there is no judgement. The name of a system says that it won.
+    `read_number`: reads numbers on a scale."""
     text = read_key(value)
     if text in known:
         text = "" if known[text] is None else str(known[text])
     elif "scale" in known and text:
         low, high = known["scale"]
-        number = read_number(value, {})
+        number = read_number(value)
         distance = abs((number or 0) - low) - abs((number or 0) - high)
         return "tie" if abs(distance) < 1e-9 else "a" if distance < 0 else "b"
     if not text:

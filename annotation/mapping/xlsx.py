@@ -10,12 +10,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from openpyxl.utils import get_column_letter
+
 from annotation.parsers.faults import Limits, StopReading
 from annotation.parsers.limited_process import read_process
 from evalapp.translation import gettext as _
 
 from .mapping import Reading
 from .sources import HEAD, Report, Row, Source, join_headers, name_columns
+from .values import WrongCell
 
 _MODULE = "annotation.mapping.xlsx_process"
 _OLE = b"\xd0\xcf\x11\xe0"
@@ -73,10 +76,11 @@ class XlsxSource(Source):
                 )
                 self.reading = replace(reading, sheet=sheets[0])
             self.columns = self._read_header(rows)
+        self.letters = {name: get_column_letter(k) for k, name in enumerate(self.columns, 1)}
 
     @contextmanager
     def _read_cells(self) -> Iterator[Iterator[Any]]:
-        """(0, names of the sheets), then (row, cells) or (row, column, message)."""
+        """(0, names of the sheets), then the lines of `xlsx_process`."""
         with ExitStack() as stack:
             raw = stack.enter_context(self.path.open("rb"))
             arguments = [self.reading.sheet, str(self.limits.row_bytes), str(self.limits.rows)]
@@ -88,14 +92,17 @@ class XlsxSource(Source):
         found = list(islice(rows, first, first + self.reading.header_rows))
         if not found:
             raise StopReading(_("The sheet is empty."))
-        names = join_headers([_read_names(cells) for _number, cells, *_fault in found])
+        for number, _cells, *wrong in found:
+            for _column, message in wrong[0] if wrong else ():
+                raise StopReading(message, number)
+        names = join_headers([_read_names(cells) for _number, cells, *_wrong in found])
         while names and not names[-1].strip():
             names.pop()
         return name_columns(names)
 
     def read_head(self) -> list[list[Any]]:
         with self._read_cells() as rows:
-            return [cells for _number, cells, *_fault in islice(rows, 1, HEAD + 1) if isinstance(cells, list)]
+            return [cells for _number, cells, *_wrong in islice(rows, 1, HEAD + 1) if isinstance(cells, list)]
 
     def read(self, report: Report) -> Iterator[tuple[int, Row]]:
         columns = self.columns
@@ -104,14 +111,16 @@ class XlsxSource(Source):
         with self._read_cells() as rows:
             next(rows, None)
             self._read_header(rows)
-            for number, cells, *fault in rows:
+            for number, cells, *wrong in rows:
                 if below:
                     below -= 1
                     continue
                 count += 1
-                if fault:
-                    report(number, cells, fault[0])
+                if type(cells) is str:
+                    report(number, "", cells)
                     continue
+                for column, message in wrong[0] if wrong else ():
+                    cells[column] = WrongCell(str(cells[column]), message)
                 if len(cells) > width and any(cell is not None for cell in cells[width:]):
                     report(number, "", _("The row has cells to the right of the last named column. Name that column."))
                     continue

@@ -1,6 +1,7 @@
 """The process that reads a spreadsheet for `xlsx.XlsxSource`: the file on stdin, sheet and limits as arguments, lines
-of JSON on stdout. `[0, sheets]` comes first; `[row, cells]` is a row, `[row, column, message]` a faulty one, and
-`[row, message, "stop"]` the reason why reading stopped.
+of JSON on stdout. `[0, sheets]` comes first; `[row, cells]` is a row, `[row, cells, wrong]` one with cells that cannot
+be read (each with its position and a message), `[row, message]` a faulty one, and `[row, message, "stop"]` the reason
+why reading stopped.
 
 openpyxl reads the list of sheets and the formats of dates. Cells and their texts, which are nearly all of a file, are
 read here in pieces: it is several times as fast, and memory does not grow with the number of rows."""
@@ -77,7 +78,8 @@ class Workbook:
         return SharedTexts(self.archive.open(name) if name in self.archive.namelist() else None)
 
     def read_rows(self, sheet: str, longest: int) -> Iterator[tuple[int, Any]]:
-        """(row, cells), or (row, (column, message)) for a faulty row; rows without cells are left out."""
+        """(row, cells); (row, (cells, wrong)) if some cannot be read, see above; (row, message) for a faulty row. Rows
+        without cells are left out."""
         with self.archive.open(self.sheets[sheet]) as part:
             parser = SheetParser(self, longest)
             for _piece in parse_pieces(part, parser.open, parser.close, parser.add_text):
@@ -179,7 +181,8 @@ class SheetParser:
         self.cells: list[Any] = []
         self.kind, self.pieces = "n", list[str]()
         self.is_value = self.is_phonetic = self.has_formula = False
-        self.fault: tuple[str, str] | None = None
+        #: Cells that cannot be read: their number in the row, and why.
+        self.wrong: list[tuple[int, str]] = []
         self.columns: dict[str, int] = {}
 
     def open(self, name: str, attributes: dict[str, str]) -> None:
@@ -192,7 +195,7 @@ class SheetParser:
             self.is_value = not self.is_phonetic
         elif name == "row":
             self.row = int(attributes.get("r", self.row + 1))
-            self.column, self.size, self.cells, self.fault = 0, 0, [], None
+            self.column, self.size, self.cells, self.wrong = 0, 0, [], []
         elif name == "f":
             self.has_formula = True
         elif name == "rPh":
@@ -231,15 +234,16 @@ class SheetParser:
         text = pieces[0] if len(pieces) == 1 else "".join(pieces)
         pieces.clear()
         if not text:
-            if self.has_formula and self.kind != "str":
-                cell = f"{get_column_letter(self.column)}{self.row}"
-                message = _(
-                    "The cell %(cell)s has a formula without a stored value. Open the file in a spreadsheet program "
-                    "and save it, or paste the values."
-                )
-                raise StopReading(message % {"cell": cell}, self.row)
-            return
-        value = self._read_value(text)
+            if not (self.has_formula and self.kind != "str"):
+                return
+            message = _(
+                "The cell %(cell)s has a formula without a stored value. Open the file in a spreadsheet program and "
+                "save it, or paste the values."
+            )
+            self._fail(message % {"cell": f"{get_column_letter(self.column)}{self.row}"})
+            value: Any = "=…"
+        else:
+            value = self._read_value(text)
         if type(value) is str:
             self.size += len(value) if self.kind == "s" else 0
         cells, gap = self.cells, self.column - len(self.cells) - 1
@@ -271,28 +275,26 @@ class SheetParser:
             return from_ISO8601(text).isoformat()
         if kind == "e":
             self._fail(_("The formula gives the error %(error)s. Correct it.", error=text[:40]))
-            return None
+            return text[:40]
         raise ValueError(_("the cell type “%(type)s” is unknown", type=kind[:40]))
 
-    def _read_date(self, number: float) -> str | None:
+    def _read_date(self, number: float) -> str:
         try:
             return self.book.read_date(number, self.style)
         except (ValueError, OverflowError):
             self._fail(_("“%(text)s” is no date. Correct it, or format the cell as a number.", text=number))
-            return None
+            return str(number)
 
     def _fail(self, message: str) -> None:
-        self.fault = self.fault or (get_column_letter(self.column), message)
+        self.wrong.append((self.column - 1, message))
 
     def _add_row(self) -> None:
         if self.size > self.longest:
             size = f"{self.longest:,}"
             message = _("The row is longer than %(bytes)s bytes. Shorten it or raise MAX_ROW_KB.", bytes=size)
-            self.rows.append((self.row, ("", message)))
-        elif self.fault:
-            self.rows.append((self.row, self.fault))
+            self.rows.append((self.row, message))
         elif self.cells:
-            self.rows.append((self.row, self.cells))
+            self.rows.append((self.row, (self.cells, self.wrong) if self.wrong else self.cells))
 
 
 def main() -> int:

@@ -3,7 +3,7 @@
 A small file can unpack to any size, and the library allocates memory before it can be asked how much. So a separate
 process with limited memory reads the file (`parquet_process`), and writes each checked row as a line of JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import IO, Any
 
@@ -24,15 +24,20 @@ def read_parquet(
     lost: Lost = lambda line, row: None,
     table: str = "",
     is_lenient: bool = False,
+    mark: Callable[[Row, list[Any]], None] = lambda row, wrong: None,
 ) -> Iterator[tuple[int, Row]]:
     """(row number from 1, row); nulls are absent. `lost` gets the identifying values of a faulty row. `is_lenient`:
-    times are texts, NaN is absent, and bytes are left out, as for files of any layout."""
+    times and bytes are texts and NaN is absent, as for files of any layout; `mark` gets a row with bytes that are no
+    text, and for each the path to it and a message."""
     rows = 0
     with ExitStack() as stack:
         for line in _read_lines(stack, raw, limits, table, "lenient" if is_lenient else ""):
             rows += 1
             match line:
                 case [number, row]:
+                    yield number, row
+                case [number, row, wrong]:
+                    mark(row, wrong)
                     yield number, row
                 case [number, field, message, key]:
                     report(number, field, message)

@@ -1,5 +1,6 @@
 """The process that reads a Parquet file for `parquet.read_parquet`: the file on stdin, limits as arguments, lines of
-JSON on stdout. `[number, row]` is a row, `[number, field, message, keys]` a faulty row, `[number, message, "stop"]` the
+JSON on stdout. `[number, row]` is a row, `[number, row, wrong]` one of any layout with cells that cannot be read (each
+with the path to it and a message), `[number, field, message, keys]` a faulty row, `[number, message, "stop"]` the
 reason why reading stopped. For `parquet.read_columns` the only line is `[0, names of columns]`.
 
 Text columns are read as dictionaries, so that repeated values are in memory once, and the size of each row is counted
@@ -39,6 +40,8 @@ _LONGEST_KEY = 1000
 #: Columns with objects or lists of objects, as JSON text.
 OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "told"})
 _PLAIN = (str, int, float, bool)
+#: Cells that cannot be read: the path of names and positions, and why.
+Wrong = list[list[Any]]
 
 
 class _Sized:
@@ -185,8 +188,9 @@ def read_all(path: Any, limits: Limits, table: str = "", is_lenient: bool = Fals
     except MemoryError as error:
         raise StopReading(
             _(
-                "The rows after row %(number)s unpack to more than %(memory)d MB at once. Write shorter "
-                "rows and smaller row groups, or JSONL.",
+                "The rows after row %(number)s unpack to more than %(memory)d MB at once. Write the file without "
+                "dictionaries and in smaller row groups, as pandas does with "
+                "to_parquet(path, use_dictionary=False, row_group_size=10000), or as JSONL.",
                 number=f"{number:,}",
                 memory=memory_for(limits) >> 20,
             ),
@@ -246,25 +250,41 @@ def _check_lenient(cells: dict[str, Any], number: int) -> list[Any]:
         if (kind is str and "\0" not in value) or kind is int or (kind is float and math.isfinite(value)):
             row[name] = value
         elif value is not None:
-            return check_cells(simplify(cells), number, frozenset())
+            wrong: Wrong = []
+            checked = check_cells(simplify(cells, (), wrong), number, frozenset())
+            return [*checked, wrong] if wrong and len(checked) == 2 else checked
     return [number, row]
 
 
-def simplify(value: Any) -> Any:
-    """The value as JSON has it: times as text, without NaN and bytes."""
+def simplify(value: Any, path: tuple[str | int, ...], wrong: Wrong) -> Any:
+    """The value as JSON has it: times as text, without NaN; bytes as the text that they are in UTF-8, as older programs
+    write texts, or in `wrong`. `path`: the names and positions that lead to the value."""
+    if isinstance(value, list) and value and all(isinstance(part, tuple) and len(part) == 2 for part in value):
+        value = dict(value)  # a map
     if isinstance(value, dict):
-        return {str(name): simplify(part) for name, part in value.items()}
+        return {str(name): simplify(part, (*path, str(name)), wrong) for name, part in value.items()}
     if isinstance(value, list):
-        if value and all(isinstance(part, tuple) and len(part) == 2 for part in value):  # a map
-            return {str(name): simplify(part) for name, part in value}
-        return [simplify(part) for part in value]
+        return [simplify(part, (*path, k), wrong) for k, part in enumerate(value)]
     if isinstance(value, date | time):
         return value.isoformat()
-    if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+    if isinstance(value, bytes):
+        return _read_bytes(value, path, wrong)
+    if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, _PLAIN) else str(value)
+
+
+def _read_bytes(value: bytes, path: tuple[str | int, ...], wrong: Wrong) -> str:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        return text
+    wrong.append([list(path), _("It has bytes that are no text in UTF-8. Write the column as texts or numbers.")])
+    return _("(%(n)s bytes)", n=f"{len(value):,}")
 
 
 def _is_finite(value: Any) -> bool:

@@ -215,31 +215,41 @@ class _Import:
             listed = ", ".join(left_out[:_LISTED]) + (", …" if len(left_out) > _LISTED else "")
             self.hints.append(_("%(file)s: columns that are not imported: %(columns)s.", file=label, columns=listed))
         batches: dict[str, list[tuple[Any, ...]]] = {}
-        characters = 0
+        characters, before_file = 0, self.rows
+        #: The row that was checked last, and its columns with a fault: parts of a row have many columns in common.
+        last, reported = None, set[str]()
         for converted in convert_rows(table, self.mapping, self.converted):
             if isinstance(converted, MappedFault):
                 self.faults.add(label, converted.row, converted.column, str(converted))
                 self._lose("items", label, converted.row)
                 continue
             line, kind, row, columns = converted
-            before = self.faults.count
+            if line != last:
+                last, reported = line, set()
 
-            def bad(field: str, message: str, line: int = line, columns: dict[str, str] = columns) -> None:
-                self.faults.add(label, line, columns.get(field) or field, message)
+            def bad(
+                field: str, message: str, line: int = line, columns: dict[str, str] = columns,
+                reported: set[str] = reported,
+            ) -> None:  # fmt: skip
+                column = columns.get(field) or field
+                if column not in reported:
+                    reported.add(column)
+                    self.faults.add(label, line, table.describe_column(column), message)
 
             values = KINDS[kind].check(row, bad)
             if values is None:
                 self._lose(kind, label, line)
                 continue
             batch = batches.setdefault(kind, [])
-            batch.append((index, line, NEW if self.faults.count == before else FAULTY, *values))
+            batch.append((index, line, FAULTY if reported else NEW, *values))
             characters += measure_row(values)
             if len(batch) >= _BATCH or characters >= _HELD:
                 for name, rows in batches.items():
-                    self._stage(staging, name, rows, table)
+                    self._stage(staging, name, rows, table, before_file + table.rows_read)
                 characters = 0
         for name, rows in batches.items():
-            self._stage(staging, name, rows, table)
+            self._stage(staging, name, rows, table, before_file + table.rows_read)
+        self.rows = before_file + table.rows_read
 
     def _read_dataset(self, plain: Any, index: int, name: str) -> None:
         if self.dataset is not None:
@@ -285,10 +295,10 @@ class _Import:
                     batch.append((index, line, NEW if faults.count == before else FAULTY, *values))
                     characters += measure_row(values)
                 if len(batch) >= _BATCH or characters >= _HELD:
-                    self._stage(staging, name.kind, batch, raw)
+                    self._stage(staging, name.kind, batch, raw, self.rows + len(batch))
                     characters = 0
         finally:
-            self._stage(staging, name.kind, batch, raw)
+            self._stage(staging, name.kind, batch, raw, self.rows + len(batch))
         if columns := [field for field, count in absent.items() if count and count == line]:
             text = _(
                 "%(file)s: no row has %(columns)s. Rename the columns, or match them by a mapping: choose “your own "
@@ -300,9 +310,10 @@ class _Import:
     def _lose(self, table: str, file: str, line: int | None) -> None:
         self.lost.setdefault(table, file if line is None else f"{file}:{line}")
 
-    def _stage(self, staging: Staging, table: str, batch: list[tuple[Any, ...]], raw: Any) -> None:
+    def _stage(self, staging: Staging, table: str, batch: list[tuple[Any, ...]], raw: Any, rows: int) -> None:
+        """Save checked rows of a table. `rows`: rows of files that have been read so far."""
         staging.insert(table, batch)
-        self.rows += len(batch)
+        self.rows = rows
         batch.clear()
         seen = self.bytes_before + raw.tell()
         total = int(self.rows * self.bytes_total / seen) if seen else None

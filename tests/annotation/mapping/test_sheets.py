@@ -165,7 +165,10 @@ def test_answers_of_a_form_are_ratings_by_the_words_of_their_scale(tmp_path):
     proposal = propose(tmp_path, ",".join(["Timestamp", "Email Address", *names]), rows)
     assert proposal.mapping.preset == "google-forms"
     assert proposal.mapping.values["value"] == {"Agree": 4, "Disagree": 2, "Strongly agree": 5, "Neutral": 3}
-    assert [(one.member, one.options) for one in proposal.questions][-1] == ("ratings", tuple(names))
+    assert [one.member for one in proposal.questions] == ["columns.item"]
+    assert [(one.system, one.aspect) for one in proposal.mapping.ratings] == [
+        (system, f"How {word} is the answer") for word in ("fluent", "helpful") for system in ("GPT", "Llama")
+    ]
 
 
 def test_preferences_keep_the_systems(tmp_path):

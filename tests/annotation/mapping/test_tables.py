@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from annotation.mapping import Reading, open_files, open_table
+from annotation.mapping import Fault, Reading, convert_rows, open_files, open_table, read_mapping
+from annotation.mapping.values import WrongCell
 from annotation.mapping.xlsx_process import read_all
 from annotation.parsers import Limits, StopReading
 
@@ -105,10 +106,10 @@ def test_parquet_columns_of_every_type(tmp_path):
     rows = [row for _number, row in open_table(tmp_path / "a.parquet")]
     assert rows == [
         {"text": "a", "category": "x", "whole": 1, "full": 1, "small": 1, "real": 0.5, "single": 0.5, "flag": True,
-         "sure": True, "day": "2024-02-29T13:05:00", "price": 1.5, "list": ["a", "b"]},
+         "sure": True, "day": "2024-02-29T13:05:00", "price": 1.5, "list": ["a", "b"], "bytes": "a"},
         {"category": "y", "full": 2, "small": 2, "single": 1.5, "flag": False, "sure": False},
         {"text": "c", "whole": 3, "full": 2**60, "small": 3, "single": 2.0, "sure": True,
-         "day": "2024-02-29T13:05:00", "price": 2, "list": []},
+         "day": "2024-02-29T13:05:00", "price": 2, "list": [], "bytes": "b"},
     ]  # fmt: skip
     assert [type(rows[0][name]) for name in ("whole", "small", "single", "sure")] == [int, int, float, bool]
 
@@ -195,8 +196,8 @@ def refuse(path: Path, **more: Any) -> StopReading:
 def test_a_formula_without_value_is_named_and_one_with_a_value_is_read(tmp_path):
     path = tmp_path / "a.xlsx"
     write_xlsx(path, [["id", "sum"], [1, 2], [3, "=1+1"]])
-    reason = refuse(path)
-    assert (reason.line, "B3" in reason.message) == (3, True)
+    [wrong] = [cell for _number, row in open_table(path) if isinstance(cell := row["sum"], WrongCell)]
+    assert "B3" in wrong.message
     with zipfile.ZipFile(path) as book:
         parts = {name: book.read(name) for name in book.namelist()}
     sheet = "xl/worksheets/sheet1.xml"
@@ -208,12 +209,41 @@ def test_a_formula_without_value_is_named_and_one_with_a_value_is_read(tmp_path)
     assert [row["sum"] for _number, row in open_table(path)] == [2, 2]
 
 
-def test_an_error_in_a_cell_is_a_fault_of_its_row(tmp_path):
-    write_xlsx(tmp_path / "a.xlsx", [["id", "sum"], [1, "#DIV/0!"], [2, 5]])
-    faults: list[tuple[int | None, str, str]] = []
-    rows = list(open_table(tmp_path / "a.xlsx").read(lambda *fault: faults.append(fault)))
-    assert [row["id"] for _number, row in rows] == [2]
-    assert [fault[:2] for fault in faults] == [(2, "B")]
+@pytest.mark.parametrize("cell", ["#DIV/0!", "=1+1"])
+def test_a_cell_that_cannot_be_read_is_a_fault_only_if_its_column_is_mapped(tmp_path, cell):
+    write_xlsx(
+        tmp_path / "a.xlsx", [["id", "system", "answer", "sum"], ["a", "gpt", "Yes.", cell], ["b", "gpt", "No.", 5]]
+    )
+    table = open_table(tmp_path / "a.xlsx")
+    columns = {"item": "id", "system": "system", "text": "answer"}
+    made = convert_rows(table, read_mapping({"shape": "long", "columns": columns, "make_items": False}))
+    assert [row.table for row in made] == ["outputs", "outputs"]
+    rated = {**columns, "value": "sum"}
+    constants = {"rater": "r", "aspect": "quality"}
+    faults = [
+        row
+        for row in convert_rows(table, read_mapping({"shape": "long", "columns": rated, "constants": constants}))
+        if isinstance(row, Fault)
+    ]
+    assert [(fault.row, fault.column) for fault in faults] == [(2, "sum (D)")]
+    kept = {"shape": "long", "columns": columns, "meta": {"outputs": ["sum"]}}
+    assert [row.row for row in convert_rows(table, read_mapping(kept)) if isinstance(row, Fault)] == [2]
+
+
+def test_bytes_of_parquet_are_texts_or_faults(tmp_path):
+    columns = {
+        "id": ["a", "b"], "system": ["gpt", "gpt"], "answer": pa.array(["Ü.".encode(), b"Yes."]),
+        "image": [{"bytes": b"\xff\xd8"}, {"bytes": b"\xff"}],
+    }  # fmt: skip
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table = open_table(tmp_path / "a.parquet")
+    mapping = {"shape": "long", "columns": {"item": "id", "system": "system", "text": "answer"}}
+    assert [row.values["text"] for row in convert_rows(table, read_mapping(mapping))] == ["Ü.", "Yes."]
+    mapping["columns"] = {"item": "id", "system": "system", "text": "image.bytes"}
+    faults = list(convert_rows(table, read_mapping(mapping)))
+    assert [(fault.row, fault.column, "UTF-8" in fault.message) for fault in faults] == [
+        (1, "image.bytes", True), (2, "image.bytes", True),
+    ]  # fmt: skip
 
 
 def test_spreadsheets_that_are_refused(tmp_path):

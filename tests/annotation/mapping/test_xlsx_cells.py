@@ -11,6 +11,7 @@ import openpyxl
 import pytest
 
 from annotation.mapping import open_table
+from annotation.mapping.values import WrongCell
 from annotation.parsers import Limits, StopReading
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -103,18 +104,26 @@ def test_a_formula_can_give_an_empty_text(tmp_path):
     """Programs store it as a text without content; a formula without type and content was never computed."""
     row = '<row r="2"><c r="A2"><v>1</v></c><c r="B2" {kind}><f>IF(A2=1,"","x")</f><v></v></c></row>'
     assert read_cells(tmp_path, row.format(kind='t="str"')) == [(2, 1, None)]
-    with pytest.raises(StopReading, match="B2"):
-        read_cells(tmp_path, row.format(kind=""))
+    [(_row, _first, cell)] = read_cells(tmp_path, row.format(kind=""))
+    assert isinstance(cell, WrongCell)
+    assert "B2" in cell.message
 
 
-def test_faulty_cells_are_faults_of_their_rows(tmp_path):
+def test_rows_that_are_too_long_are_faults_and_wrong_cells_are_marked(tmp_path):
     rows = ('<row r="2"><c r="B2" t="e"><f>1/0</f><v>#DIV/0!</v></c></row><row r="3"><c r="A3"><v>1</v></c></row>'
             f'<row r="4"><c r="A4" t="inlineStr"><is><t>{"x" * 3000}</t></is></c></row>')  # fmt: skip
     write_sheet(tmp_path / "a.xlsx", HEADER + rows)
     faults: list[tuple[int | None, str]] = []
     table = open_table(tmp_path / "a.xlsx", limits=Limits(row_bytes=2000))
-    assert [number for number, _row in table.read(lambda row, column, _message: faults.append((row, column)))] == [3]
-    assert faults == [(2, "B"), (4, "")]
+    read = list(table.read(lambda row, column, _message: faults.append((row, column))))
+    assert [(number, type(row["b"]) is WrongCell) for number, row in read] == [(2, True), (3, False)]
+    assert faults == [(4, "")]
+
+
+def test_a_name_of_a_column_that_cannot_be_read_is_refused(tmp_path):
+    write_sheet(tmp_path / "a.xlsx", '<row r="1"><c r="A1"><f>1+1</f></c></row><row r="2"><c r="A2"><v>1</v></c></row>')
+    with pytest.raises(StopReading, match="A1"):
+        open_table(tmp_path / "a.xlsx")
 
 
 @pytest.mark.parametrize(
