@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from annotation.parsers import KEPT_FAULTS, Faults, canonical, encode_row
@@ -29,7 +29,9 @@ def is_same_json(text: str | None, value: Any) -> bool:
 
 
 class Check:
-    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced."""
+    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced.
+    `faulty`: for files by a mapping, the rows (number of the file, line) that have an error already. Such a row becomes
+    many parts, which often share its error, so it is reported once."""
 
     def __init__(
         self,
@@ -40,6 +42,7 @@ class Check:
         tick: Callable[[str], None],
         documents: dict[str, Any] | None = None,
         lost: dict[str, str] | None = None,
+        faulty: Iterable[tuple[int, int]] | None = None,
     ) -> None:
         self.project = project
         self.staging = staging
@@ -52,6 +55,9 @@ class Check:
         self.lost = lost or {}
         self.lookalikes = Lookalikes(project, staging)
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
+        self.reports_rows = faulty is not None
+        staging.execute("CREATE TEMP TABLE IF NOT EXISTS faulty (file, line, PRIMARY KEY (file, line))")
+        staging.many("INSERT OR IGNORE INTO faulty VALUES (?, ?)", list(faulty or ()))
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
         """Mark every row of the upload that matches `where` as faulty. `extra`: up to three expressions that are passed
@@ -67,6 +73,8 @@ class Check:
         count = staging.value("SELECT count(*) FROM bad")
         if not count:
             return 0
+        staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
+        reported = self._keep_first(table) if self.reports_rows else count
         before = self.faults.count
         alike = "PARTITION BY t.file, bad.a, bad.b, bad.c"
         sql = (
@@ -84,9 +92,18 @@ class Check:
             seen[file] += 1
             first, *others = sorted(json.loads(lines))
             self.faults.add(staging.name(file), first, field, text, others, total)
-        self.faults.count = before + count
-        staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n IN (SELECT n FROM bad)")
+        self.faults.count = before + reported
         return int(count)
+
+    def _keep_first(self, table: str) -> int:
+        """Keeps the first part in `bad` of each row that has no error yet; returns their number."""
+        staging = self.staging
+        staging.execute(
+            f"DELETE FROM bad WHERE n NOT IN (SELECT min(n) FROM bad JOIN {table} t USING (n) GROUP BY t.file, t.line)"
+            f" OR EXISTS (SELECT 1 FROM {table} t JOIN faulty USING (file, line) WHERE t.n = bad.n)"
+        )
+        staging.execute(f"INSERT INTO faulty SELECT t.file, t.line FROM bad JOIN {table} t USING (n)")
+        return int(staging.value("SELECT count(*) FROM bad"))
 
     def perhaps(self, *tables: str) -> str:
         """A hint for a row that refers to a missing one, if that may be a faulty row."""
@@ -97,8 +114,13 @@ class Check:
 
     def fail_row(self, table: str, n: int, field: str, message: str) -> None:
         file, line = self.staging.execute(f"SELECT file, line FROM {table} WHERE n = ?", [n]).fetchone()
-        self.faults.add(self.staging.name(file), line, field, message)
+        if not self.reports_rows or self._is_first(file, line):
+            self.faults.add(self.staging.name(file), line, field, message)
         self.staging.execute(f"UPDATE {table} SET act = '{FAULTY}' WHERE n = ?", [n])
+
+    def _is_first(self, file: int, line: int) -> bool:
+        """Whether a row has no error yet."""
+        return self.staging.execute("INSERT OR IGNORE INTO faulty VALUES (?, ?)", [file, line]).rowcount == 1
 
     def settle(self, table: str, decisions: list[tuple[str, int | None, int]]) -> None:
         """Write (act, id, n)."""

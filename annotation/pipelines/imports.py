@@ -56,6 +56,8 @@ _BATCH, _HELD = 2000, 8 << 20
 _ATTEMPTS = 3
 #: So many left-out columns are named in a hint.
 _LISTED = 50
+#: So many faulty rows of mapped files are remembered, so that no other part of them is reported.
+_MOST_FAULTY = 10_000
 #: The maximum size of a file with a single object, in bytes.
 _DOCUMENT = 1 << 26
 #: Tables that other rows refer to.
@@ -143,6 +145,8 @@ class _Import:
         self.limits = Limits(settings.MAX_ROW_BYTES, settings.MAX_ROWS, settings.MAX_UPLOAD_BYTES * 10)
         self.mapping = read_mapping(self.options["mapping"]) if "mapping" in self.options else None
         self.converted = Seen()
+        #: The first rows of mapped files that could not be converted or have a wrong value: number of the file, line.
+        self.faulty: list[tuple[int, int]] = []
         self.hints: list[str] = []
 
     def run(self) -> bool:
@@ -222,6 +226,7 @@ class _Import:
             if isinstance(converted, MappedFault):
                 self.faults.add(label, converted.row, converted.column, str(converted))
                 self._lose("items", label, converted.row)
+                self._mark_faulty(index, converted.row)
                 continue
             line, kind, row, columns = converted
             if line != last:
@@ -234,6 +239,7 @@ class _Import:
                 column = columns.get(field) or field
                 if column not in reported:
                     reported.add(column)
+                    self._mark_faulty(index, line)
                     self.faults.add(label, line, table.describe_column(column), message)
 
             values = KINDS[kind].check(row, bad)
@@ -307,6 +313,10 @@ class _Import:
             )  # fmt: skip
             self.hints.append(text)
 
+    def _mark_faulty(self, index: int, line: int | None) -> None:
+        if line is not None and len(self.faulty) < _MOST_FAULTY:
+            self.faulty.append((index, line))
+
     def _lose(self, table: str, file: str, line: int | None) -> None:
         self.lost.setdefault(table, file if line is None else f"{file}:{line}")
 
@@ -330,7 +340,8 @@ class _Import:
             self.context.progress(steps, None, "checks", f"Checking ({what})")
 
         replace = bool(self.options.get("replace"))
-        check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost)
+        check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost,
+                      None if self.mapping is None else self.faulty)  # fmt: skip
         import_checks.duplicates(check)
         import_references.make_outputs(check, self.options.get("system_kinds", {}))
         import_checks.systems(check, self.options.get("system_kinds", {}))

@@ -64,7 +64,7 @@ def make_preview(table: Table, mapping: Mapping | None) -> Preview:
     made: dict[str, list[ConvertedRow]] = {}
     faults: list[Fault] = []
     last = table.sample[-1][0] if table.sample else 0
-    for row in convert_rows(table, mapping):
+    for row in convert_rows(table, mapping, is_preview=True):
         if row.row is not None and row.row > last:
             break
         if isinstance(row, Fault):

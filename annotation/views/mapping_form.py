@@ -4,6 +4,7 @@ script; members of the mapping that it does not show stay as they are."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping as Values
 from dataclasses import dataclass
 from typing import Any
@@ -87,6 +88,12 @@ ID_SOURCES = (
     ("row", gettext_lazy("number of the row")),
     ("hash", gettext_lazy("made from context and source: equal prompts are one item")),
 )
+#: Values of `reading.decimal`.
+SIGNS = (
+    ("", gettext_lazy("as the cells of a column show")),
+    (".", gettext_lazy("a point where cells do not show it: 1.250 is 1.25")),
+    (",", gettext_lazy("a comma where cells do not show it: 1.250 is 1250")),
+)
 #: Values of `make_items`.
 ITEM_CHOICES = (
     ("", None, gettext_lazy("are made if the rows have their context")),
@@ -102,7 +109,7 @@ _NAMED = {
     "scores": {"system": "system", "evaluator": "aspect"},
 }
 #: What a mapping states of such a column; what the form does not show stays.
-_STATED = (*PLACES, "reference_set", "higher_is_better", "level")
+_STATED = (*PLACES, "reference_set", "higher_is_better", "level", "side")
 #: So many columns have a line; Django reads at most a thousand fields of a form.
 MOST_COLUMNS = 200
 
@@ -208,6 +215,10 @@ class MappingForm:
     def list_item_choices(self) -> list[tuple[str, Any, bool]]:
         return [(name, label, value == self.document.get("make_items")) for name, value, label in ITEM_CHOICES]
 
+    def list_signs(self) -> list[tuple[str, Any, bool]]:
+        stated = self.document.get("reading", {}).get("decimal", "")
+        return [(name, label, name == stated) for name, label in SIGNS]
+
     @property
     def words(self) -> str:
         """Texts and the numbers (or verdicts) that they stand for, one a line."""
@@ -306,6 +317,7 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     )
     _put(document, "meta", {**base.get("meta", {}), "items": meta})
     _put(document, "ids", {**base.get("ids", {}), "source": sent.get("ids", "column")}, {"source": "column"})
+    _put(document, "reading", {**base.get("reading", {}), "decimal": sent.get("decimal", "")})
     make_items = {name: value for name, value, _label in ITEM_CHOICES}.get(sent.get("items", ""))
     if make_items is None:
         document.pop("make_items", None)
@@ -400,8 +412,30 @@ def _put(document: Document, name: str, value: Document, usual: Document | None 
         document.pop(name, None)
 
 
-def describe_member(member: str) -> str:
-    """The place of a fault in a mapping, in the words of the form."""
-    name = member.partition(".")[2] or member
-    label = _LABELS.get(name.partition(".")[0])
-    return str(label) if label is not None else _("Mapping: %(member)s") % {"member": member} if member else ""
+#: A part of a list in a mapping, such as `ratings[0].pattern`.
+_PART = re.compile(r"(outputs|ratings|scores)\[(\d{1,6})\]")
+_MEMBERS = {
+    "ids": gettext_lazy("Ids of items"),
+    "values": gettext_lazy("Words and their values"),
+    "reading": gettext_lazy("How the file is read"),
+    "only": gettext_lazy("Rows that are imported"),
+    "split": gettext_lazy("Cells with several parts"),
+    "explode": gettext_lazy("Columns with lists"),
+    "turns": gettext_lazy("The context is"),
+    "shape": gettext_lazy("The rows contain"),
+    "outputs": gettext_lazy("Outputs"),
+    "ratings": gettext_lazy("Ratings"),
+    "scores": gettext_lazy("Scores by other programs"),
+}
+
+
+def describe_member(member: str, document: Document) -> str:
+    """The place of a fault in a mapping, in the words of the form; of a column with its name."""
+    if part := _PART.match(member):
+        cells = document.get(part[1], [])
+        cell = cells[int(part[2])] if int(part[2]) < len(cells) else {}
+        names = {"member": _MEMBERS[part[1]], "column": cell.get("column") or cell.get("pattern") or part[2]}
+        return _("%(member)s in “%(column)s”") % names
+    first, _cut, name = member.partition(".")
+    label = _MEMBERS.get(first) if first not in ("columns", "constants") else _LABELS.get(name.partition(".")[0])
+    return str(label) if label is not None else name or member

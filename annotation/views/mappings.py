@@ -124,7 +124,7 @@ def _render(
             faults = list(incomplete.faults)
     preset = PRESETS.get(document.get("preset", ""))
     questions = proposal.questions if proposal is not None and error is None else []
-    asked = {question.member.rpartition(".")[2] for question in questions}
+    asked = {_name_subject(question.member) for question in questions}
     form, draft = MappingForm(flatten_table(table, document.get("preset", "")), document), make_draft(document)
     left_out = list_left_out(table, draft)
     context = {
@@ -138,9 +138,9 @@ def _render(
             for name, names, rows, n in preview.tables
         ],
         "missing": [
-            (describe_member(fault.field), fault.message)
+            (describe_member(fault.field, document), fault.message)
             for fault in faults
-            if error is not None or fault.field.rpartition(".")[2] not in asked
+            if error is not None or _name_subject(fault.field) not in asked
         ],
         "presets": sorted(((one.name, _(one.label)) for one in PRESETS.values()), key=lambda one: one[1].lower()),
         "error": error,
@@ -154,10 +154,16 @@ def _render(
         "advice": list(_group_by_message(left_out).items()),
         "lacks_items": not draft.creates_items() and not upload.project.items.exists(),
         "hidden": form.count_hidden(),
+        "asks_for_values": any(one.member.startswith(("reading", "values", "ids")) for one in questions),
         "only": list(draft.only.items()),
         "others": upload.files[1:],
     }
     return page(request, "annotation/upload/columns.html", context, status=200 if error is None else 422)
+
+
+def _name_subject(member: str) -> str:
+    """What a question or a fault is about, without its place in the mapping: the field, or the list of columns."""
+    return member.partition("[")[0].rpartition(".")[2]
 
 
 def _group_by_message(left_out: list[LeftOut]) -> dict[str, list[LeftOut]]:

@@ -76,6 +76,9 @@ def make_data_step(request: HttpRequest, project: Project) -> Step | None:
     text = (
         _("Items are uploaded. Next: upload the systems' outputs (outputs.jsonl or outputs.csv).")
         if has_items(project)
-        else _("Items with references, and the outputs of systems: JSONL, CSV or TSV.")
+        else _(
+            "Items with references, and the outputs of systems: any table (.xlsx, .csv, JSON, JSONL, Parquet), text "
+            "files with a line per item, or files of the interchange format."
+        )
     )
     return Step(_("Upload data"), text, reverse("annotation:upload-list", args=[project.slug]), _("Upload"))

@@ -17,7 +17,7 @@ from annotation.models import Item, Output, Rating, Upload
 from annotation.services.table_uploads import receive_mapped
 from annotation.services.uploads import Incoming
 from evalapp.common.errors import BadInput
-from evalapp.common.runner import execute_run
+from evalapp.common.runner import RunContext, execute_run
 
 pytestmark = pytest.mark.django_db
 FILES = Path(__file__).parents[1] / "mapping" / "files"
@@ -115,3 +115,49 @@ def test_files_of_lines_of_different_length(cast):
     reasons = import_and_list(cast, files, mapping)
     assert "gpt.txt has 1 lines, src.txt has more" in reasons[0]
     assert not Item.objects.exists()
+
+
+SYSTEMS, ASPECTS = ("gpt", "llama", "claude", "mistral"), ("fluency", "relevance", "overall")
+WIDE = {
+    "shape": "wide", "columns": {"item": "id", "context": "prompt"}, "outputs": [{"pattern": "{system} output"}],
+    "ratings": [{"pattern": "{system} {aspect}"}], "constants": {"rater": "r"},
+}  # fmt: skip
+
+
+def write_wide(change: dict[int, dict[str, str]], repeated: int | None = None) -> bytes:
+    """A sheet with four outputs and twelve ratings per row. `change`: other cells, by row and column."""
+    names = [*(f"{one} output" for one in SYSTEMS), *(f"{one} {two}" for one in SYSTEMS for two in ASPECTS)]
+    rows = [
+        {"id": f"p{k}", "prompt": f"What is {k}?", **{name: f"{name} {k}" for name in names[:4]},
+         **dict.fromkeys(names[4:], "3")} | change.get(k, {})
+        for k in range(4)
+    ]  # fmt: skip
+    rows += [rows[repeated]] if repeated is not None else []
+    return "".join(",".join(row) + "\n" for row in [["id", "prompt", *names], *(row.values() for row in rows)]).encode()
+
+
+ONE_CAUSE = {
+    "long id": (write_wide({2: {"id": "x" * 300}}), "a.csv 4 id id is longer"),
+    "another prompt for an id": (write_wide({2: {"id": "p0"}}), "a.csv 4 id Row 2 has another text"),
+    "a row twice": (write_wide({}, repeated=1), "a.csv 6  The same key is already used in a.csv:3"),
+    "an output is missing": (write_wide({2: {"gpt output": ""}}), "a.csv 4 system “gpt” has no output"),
+    "a long name": (write_wide({}).replace(b"gpt ", b"g" * 300 + b" "), "a.csv 2"),
+}
+
+
+@pytest.mark.parametrize("kind", ONE_CAUSE)
+def test_a_bad_row_is_reported_once(cast, kind):
+    """Its parts, of which there are seventeen, share the error."""
+    content, expected = ONE_CAUSE[kind]
+    reasons = import_and_list(cast, {"a.csv": content}, WIDE)
+    assert [reason for reason in reasons if not reason.startswith(expected)] == []
+    if kind != "a long name":
+        assert Upload.objects.get().fault_count == 1
+
+
+def test_the_log_counts_rows_of_the_file(cast, monkeypatch):
+    said: list[str] = []
+    monkeypatch.setattr(RunContext, "log", lambda self, text: said.append(text))
+    files = {"a.csv": write_wide({}), "b.csv": write_wide({}).replace(b"\np", b"\nq")}
+    assert import_and_list(cast, files, WIDE) == []
+    assert said[:2] == ["a.csv: 4 rows read", "b.csv: 4 rows read"]
