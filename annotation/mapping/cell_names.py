@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .mapping import Cells
-from .names import ASPECTS, NAMES, OUTPUT_WORDS, find_fields, normalize, strip_number
+from .names import ASPECTS, NAMES, OUTPUT_WORDS, find_fields, normalize, strip_number, strip_scale
 from .patterns import AmbiguousPattern, match_pattern
 
 _LINK_WORDS = """
@@ -17,8 +17,8 @@ _LINK_WORDS = """
 _LINKS = frozenset(_LINK_WORDS.split())
 _EDGES = " \t_-.:;,/|()[]{}<>'’\"“”#=?!–—"
 _RATER = re.compile(
-    r"\b(?:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter)[ _.-]?(?:\d{1,4}|[A-Z])\b"
-    r"|(?<![A-Za-z0-9])R\d{1,3}(?![A-Za-z0-9])",
+    r"(?<![^\W_])(?:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter|évaluateur|annotateur|"
+    r"evaluador|anotador|ann|anno|annot)[ _.-]?(?:\d{1,4}|[A-Z])(?![^\W_])|(?<![A-Za-z0-9])R\d{1,3}(?![A-Za-z0-9])",
     re.IGNORECASE,
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
@@ -146,11 +146,17 @@ def _has_both(rest: str, found: dict[str, tuple[str, str]]) -> bool:
 def read_aspect_name(name: str) -> Cells | None:
     """Aspect and rater in the name of a column with ratings of a single system, such as `fluency (rater 2)`."""
     rater = _RATER.search(name)
+    name, column = strip_scale(name), name
     plain = clean_part(name if rater is None else name[: rater.start()] + " " + name[rater.end() :])
     last = plain.rsplit(".", 1)[-1]
     if normalize(last) not in ASPECTS and not (rater is not None and normalize(last) in RATING_WORDS):
         return None
-    return Cells(column=name, aspect=last, rater="" if rater is None else rater[0].strip())
+    return Cells(column=column, aspect=last, rater="" if rater is None else rater[0].strip())
+
+
+def read_rater_name(name: str) -> str:
+    """The rater that is the whole name of a column, such as `Annotator 1`; empty otherwise."""
+    return name.strip() if _RATER.fullmatch(name.strip()) else ""
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:

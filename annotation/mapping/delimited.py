@@ -103,9 +103,15 @@ def find_encoding(path: Path, stated: str) -> tuple[str, str]:
         return name, _("The file is not UTF-8. It is read as %(encoding)s; check accents and quotes.", encoding=name)
 
 
+#: Encodings of files that people still write.
+_USUAL_ENCODINGS = [
+    "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp932", "gb18030", "big5", "cp949", "koi8_r",
+]  # fmt: skip
+
+
 def _guess_encoding(head: bytes) -> str:
     """The most likely encoding; Windows-1252, the most common one, unless another is clearly better."""
-    found = from_bytes(head)
+    found = from_bytes(head, cp_isolation=_USUAL_ENCODINGS)
     best = found.best()
     if best is None:
         return "cp1252"

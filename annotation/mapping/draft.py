@@ -140,6 +140,8 @@ class Draft:
         free = [name for name in self.table.columns if name not in named]
         outputs = {one.column for one in self.outputs}
         self.outputs = shorten_cells(self.outputs, free)
+        if any(one.side for one in self.ratings):
+            return
         self.ratings = shorten_cells(self.ratings, [name for name in free if name not in outputs])
 
     def propose_judges(self, aspect: str) -> None:

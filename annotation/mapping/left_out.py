@@ -74,7 +74,7 @@ def _find_example(table: Table, name: str) -> str:
 def _advise(profile: Profile) -> str:
     """What to do if a column is needed, by its contents."""
     if profile.kind == "empty":
-        return _("It is empty.")
+        return profile.wrong or _("It is empty.")
     if profile.kind == "number":
         return _("If these are ratings, name their system and aspect; otherwise keep it as a property of the item.")
     if profile.is_label:

@@ -10,39 +10,47 @@ _WORDS = {
     "item": (
         "id item itemid segment segmentid segid seg promptid questionid qid exampleid sampleid inputid contextid docid "
         "documentid instanceid uid idx index key taskid dialogueid dialogid conversationid inputkey inputitem example "
-        "sample nr no number rownumber lfdnr nummer beispiel beispielid frageid"
+        "sample nr no number rownumber lfdnr nummer beispiel beispielid frageid numéro identifiant "
+        "identificador número 番号 編號 编号"
     ),
     "context": (
         "context prompt instruction question query dialogue dialog history conversation messages post userprompt "
         "promptname inputtext chathistory precedingturns utterance frage aufgabe eingabe anfrage kontext anweisung "
-        "usermessage userutterance userquery userquestion userturn message customermessage request"
+        "usermessage userutterance userquery userquestion userturn message customermessage request pregunta "
+        "entrada consigne instrucción pergunta 質問 問題 问题 プロンプト"
     ),
     "source": (
         "source src input sourcetext article document sourcesentence original mr meaningrepresentation passage quelle "
-        "quelltext ausgangstext originaltext artikel dokument"
+        "quelltext ausgangstext originaltext artikel dokument texteoriginal fuente "
+        "textooriginal 原文"
     ),
     "references": (
         "reference references ref refs gold goldanswer goldreference groundtruth target humanreference expected "
         "expectedoutput referencetext referenceanswer postedit goldstandard correctanswer idealanswer referenz "
-        "musterlösung musterantwort referenzantwort"
+        "musterlösung musterantwort referenzantwort référence referencia 参照 參考"
     ),
     "group": "group groupid cluster thread gruppe",
-    "system": "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem modell",
+    "system": (
+        "system systemid systemname model modelid modelname generator bot engine agent llm mtsystem modell modèle "
+        "système modelo sistema モデル 模型 系统"
+    ),
     "text": (
         "text output response answer generation completion hypothesis hyp prediction candidate modeloutput mt summary "
         "translation modelresponse generatedtext generated reply systemoutput modelanswer outputtext responsetext "
-        "antwort ausgabe übersetzung zusammenfassung modellantwort"
+        "antwort ausgabe übersetzung zusammenfassung modellantwort réponse respuesta sortie salida "
+        "traduction traducción resumen résumé resposta 回答 応答 译文 訳文 回复"
     ),
     "step": "step checkpoint trainingstep globalstep",
     "rater": (
         "rater raterid annotator annotatorid annotatorname worker workerid judge judgeid user userid username email "
         "emailaddress participant participantid completedby evaluatorid coder reviewer prolificid prolificpid "
-        "ratername annotatorin bewerter bewerterin gutachter teilnehmer"
+        "ratername annotatorin bewerter bewerterin gutachter teilnehmer évaluateur annotateur "
+        "evaluador anotador avaliador 評価者 评估者 標注者 标注者"
     ),
     "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname kriterium aspekt",
     "value": (
         "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark "
-        "bewertung note punkte wertung"
+        "bewertung note punkte wertung puntuación puntaje notación 評価 评分 点数"
     ),
     "system_a": (
         "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella chosenmodel "
@@ -77,6 +85,8 @@ _ASPECTS = """
     diversity humanness accuracy readability clarity safety honesty truthfulness verbosity complexity
     conciseness simplicity plausibility maintainscontext usesknowledge meaning style creativity empathy
     toxicity likability completeness usefulness coverage comprehensibility flüssigkeit kohärenz relevanz korrektheit
+    fluidité cohérence pertinence adéquation exactitude qualité clarté fluidez coherencia pertinencia relevancia
+    adecuación exactitud calidad claridad corrección fluência coerência 流暢さ 流畅度 流暢性 一貫性 连贯性 正確さ 准确性
     verständlichkeit qualität gesamt gesamteindruck nützlichkeit natürlichkeit grammatik richtigkeit vollständigkeit
     lesbarkeit
 """
@@ -150,7 +160,7 @@ def normalize(name: str) -> str:
 
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
-    column = strip_number(_SCALE.sub("", column.rstrip()).rstrip())
+    column = strip_number(strip_scale(column))
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
     plain |= {name.removeprefix(word) for word in OUTPUT_WORDS for name in plain if name.startswith(word)} & _INPUTS
     plain |= {name.removesuffix(word) for word in OUTPUT_WORDS for name in plain if name.endswith(word)} & _INPUTS
@@ -160,6 +170,11 @@ def find_fields(column: str) -> list[str]:
         for field, names in NAMES.items()
         if plain & set(names) or (field == "references" and numbered & set(names))
     ]
+
+
+def strip_scale(column: str) -> str:
+    """A column's name without a scale after it, as in `Fluency (1-5)`."""
+    return _SCALE.sub("", column.rstrip()).rstrip()
 
 
 def strip_number(column: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from .names import MISSING, find_scale
 from .numbers import is_number
 from .tables import Table
-from .values import CONTENT_NAMES, ROLE_NAMES, is_empty
+from .values import CONTENT_NAMES, ROLE_NAMES, WrongCell, is_empty
 
 _MOST_LABELS, _MOST_LABEL_WORDS = 12, 5
 _DATE = re.compile(
@@ -32,6 +32,8 @@ class Profile:
     distinct: int = 0
     texts: Counter[str] = field(default_factory=Counter)
     others: Counter[str] = field(default_factory=Counter)
+    #: Why the first cell that cannot be read cannot be; such cells are not counted.
+    wrong: str = ""
 
     @property
     def is_unique(self) -> bool:
@@ -66,8 +68,13 @@ def profile_column(table: Table, name: str) -> Profile:
 
 
 def _profile(name: str, cells: list[Any]) -> Profile:
-    values = [value for value in cells if not is_empty(value) and not (type(value) is str and not value.strip())]
-    profile = Profile(name, filled=len(values), rows=len(cells))
+    wrong = next((value.message for value in cells if isinstance(value, WrongCell)), "")
+    values = [
+        value
+        for value in cells
+        if not is_empty(value) and not (isinstance(value, str) and (type(value) is WrongCell or not value.strip()))
+    ]
+    profile = Profile(name, filled=len(values), rows=len(cells), wrong=wrong)
     if not values:
         return profile
     kinds = Counter(_get_kind(value) for value in values)

@@ -11,16 +11,16 @@ from annotation.parsers.kinds import VERDICTS
 from evalapp.translation import gettext as _
 
 from .aligned import OF_SYSTEMS, SCORES
-from .cell_names import read_output_name, read_rating_name
+from .cell_names import find_sides, read_output_name, read_rating_name
 from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out, list_used
 from .mapping import Cells, Ids, Mapping, WrongMapping, read_mapping
-from .names import REMARKS, TOTALS, find_fields, find_file_role, name_system, normalize, read_verdict_word
+from .names import NAMES, REMARKS, TOTALS, find_fields, find_file_role, name_system, normalize, read_verdict_word
 from .numbers import describe_either, find_signs
 from .plan import Fault, make_plan
 from .presets import Preset, find_preset, flatten_table
-from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, propose_wide_cells
+from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, list_raters, propose_wide_cells
 from .sources import Row
 from .tables import Table
 from .values import is_empty, read_key
@@ -179,6 +179,8 @@ class _Proposer:
         if {"chosen", "rejected"} <= has.keys():
             return "preference"
         sides = ({"system_a", "system_b"}, {"text_a", "text_b"})
+        if all(side <= has.keys() for side in sides):
+            return "pairs"
         if "verdict" in has and (any(side <= has.keys() for side in sides) or self._names_two()):
             return "pairs"
         is_long = "system" in has and ("text" in has or "value" in has or list_aspects(self.draft))
@@ -257,6 +259,11 @@ class _Proposer:
         self._propose_item(repeats="system" in draft.columns or bool(draft.explode))
         values = draft.list_free("value")
         aspects = [one for one in list_aspects(draft) if one.column not in values]
+        if not (values or aspects) and (raters := list_raters(draft)):
+            draft.set_ratings(raters, _("Numbers under names of raters."))
+            if not draft.choose("aspect") and not draft.candidates.get("aspect"):
+                draft.ask("constants.aspect", _("What do the ratings under the names of raters rate?"), (), "overall")
+            return
         if len(values) == 1 and not aspects:
             draft.set("value", values[0], _("Numbers under a usual name for ratings."))
             draft.propose_judges(values[0])
@@ -286,7 +293,15 @@ class _Proposer:
                 message = _("Which system wrote the texts in “%(column)s”?", column=column)
                 draft.ask(f"constants.{side}", message, (), read_output_name(column))
         self._propose_item(repeats=True)
-        draft.propose_judges("preference")
+        rated = [name for name, one in draft.profiles.items() if can_be_rating(one) and not draft.is_taken(name)]
+        sides = find_sides(rated)
+        sides = {name: part for name, part in sides.items() if normalize(part[0]) not in NAMES["verdict"]}
+        if sides:
+            cells = [Cells(column=name, aspect=aspect, side=side) for name, (aspect, side) in sides.items()]
+            draft.set_ratings(cells, _("Numbers, or words for them, under the names of an aspect and a side."))
+        if not (sides or draft.columns.get("verdict") or draft.candidates.get("verdict")):
+            draft.choose("verdict", is_needed=True)
+        draft.propose_judges("preference" if draft.columns.get("verdict") or not sides else "")
         for column in draft.columns.get("verdict", ()):
             self._propose_verdicts(column)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalapp.translation import gettext as _
 
-from .cell_names import read_aspect_name, read_output_name, read_rating_name, read_systems_of_ratings
+from .cell_names import read_aspect_name, read_output_name, read_rater_name, read_rating_name, read_systems_of_ratings
 from .draft import Draft
 from .mapping import FIELDS, Cells
 from .names import ASPECTS, OUTPUT_WORDS, REMARKS, normalize, strip_number
@@ -21,6 +21,15 @@ def list_aspects(draft: Draft) -> list[Cells]:
         if cells is not None and (profile.kind != "text" or normalize(cells.aspect) in ASPECTS):
             found.append(cells)
     return found
+
+
+def list_raters(draft: Draft) -> list[Cells]:
+    """Columns of ratings whose names are those of raters, such as `Annotator 1`."""
+    return [
+        Cells(column=name, rater=rater)
+        for name, profile in draft.profiles.items()
+        if can_be_rating(profile) and not draft.is_taken(name) and (rater := read_rater_name(name))
+    ]
 
 
 def can_be_rating(profile: Profile) -> bool:

@@ -45,15 +45,15 @@ class Source:
 
 def name_columns(cells: list[str]) -> list[str]:
     """Unique names of columns: empty ones are numbered, repeated ones as well."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     for number, cell in enumerate(cells, 1):
         plain = " ".join(cell.split()) or f"column {number}"
         name, times = plain, 1
         while name in names:
             times += 1
             name = f"{plain} ({times})"
-        names.append(name)
-    return names
+        names[name] = None
+    return list(names)
 
 
 def join_headers(rows: list[list[str]]) -> list[str]:

@@ -149,7 +149,7 @@ class MappingForm:
 
     def list_roles(self) -> list[tuple[Any, list[tuple[str, Any]]]]:
         """(group, [(role, label)]) that a column can have in this layout."""
-        known = {*FIELDS[self.shape], "meta", *(CELLS if self.layout == "table" else ())}
+        known = {*FIELDS[self.shape], "meta", *list_cell_roles(self.layout)}
         groups, shown = [], set()
         for label, names in _GROUPS:
             roles = [(name, _LABELS[name]) for name in names if name in known and name not in shown]
@@ -187,7 +187,7 @@ class MappingForm:
             member, one = cells.get(column, ("", Cells()))
             role = roles.get(column, member)
             aspect = one.evaluator if role == "scores" else one.aspect
-            lines.append(ColumnLine(number, column, examples[column], role, one.system, aspect, one.item))
+            lines.append(ColumnLine(number, column, examples[column], role, one.side or one.system, aspect, one.item))
         return lines
 
     def list_fixed(self) -> list[tuple[str, Any, str]]:
@@ -235,6 +235,11 @@ class MappingForm:
     @property
     def encoded(self) -> str:
         return json.dumps(self.document, ensure_ascii=False)
+
+
+def list_cell_roles(layout: str) -> tuple[str, ...]:
+    """The roles of columns that have names of their own; of pairs, only ratings can have several columns."""
+    return CELLS if layout == "table" else ("ratings",)
 
 
 def expand(table: Table, document: Document) -> dict[str, list[tuple[str, Cells]]]:
@@ -295,7 +300,8 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     meta = [column for column in base.get("meta", {}).get("items", ()) if column not in roles]
     for column, (number, role) in roles.items():
         if role in cells:
-            cells[role].append(_read_cell(sent, number, column, role, stated, dict(before[role])))
+            read = _read_rated_side if layout in ("pairs", "preference") else _read_cell
+            cells[role].append(read(sent, number, column, role, stated, dict(before[role])))
         elif role == "meta":
             meta.append(column)
         elif role:
@@ -306,10 +312,9 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     document["shape"] = shape
     if columns := {name: names[0] if len(names) == 1 else names for name, names in named.items() if name in known}:
         document["columns"] = columns
-    if layout == "table":
-        for member, sent_cells in cells.items():
-            if sent_cells:
-                document[member] = _keep_pattern(base, member, before[member], sent_cells)
+    for member in list_cell_roles(layout):
+        if cells[member]:
+            document[member] = _keep_pattern(base, member, before[member], cells[member])
     fixed = {name: sent.get(f"fixed-{name}", "").strip() for name in _FIXED.get(layout, ())}
     others = {name: text for name, text in base.get("constants", {}).items() if name in known and name not in fixed}
     _put(
@@ -358,6 +363,16 @@ def _read_cell(
     return {"column": column, **parts, **{name: text for name, text in kept.items() if name not in shown}}
 
 
+def _read_rated_side(
+    sent: QueryDict, number: int, column: str, role: str, stated: set[str], before: dict[str, Cells]
+) -> Document:
+    """Ratings of one of two outputs: the field for the system has its side."""
+    cell = _read_cell(sent, number, column, role, stated | {"aspect"}, before)
+    side = str(cell.pop("system", "")).lower()
+    aspect = sent.get(f"aspect-{number}", "").strip()
+    return {**cell, "aspect": aspect or column, **({"side": side} if side in ("a", "b") else {})}
+
+
 def _keep_pattern(
     base: Document, member: str, before: list[tuple[str, Cells]], cells: list[Document]
 ) -> list[Document]:
@@ -381,7 +396,8 @@ def _read_turns(sent: QueryDict, document: Document, base: Document) -> None:
 
 def _read_values(sent: QueryDict, document: Document, base: Document, layout: str) -> None:
     field = "value" if layout == "table" else "verdict"
-    values = {name: texts for name, texts in base.get("values", {}).items() if name not in ("value", "verdict")}
+    shown = ("value", "verdict") if layout == "table" else ("verdict",)  # pairs have ratings of each side as well
+    values = {name: texts for name, texts in base.get("values", {}).items() if name not in shown}
     scale = {name: value for name, value in base.get("values", {}).get(field, {}).items() if isinstance(value, list)}
     texts: dict[str, Any] = dict(scale)
     for line in sent.get("values", "").splitlines():

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 from annotation.mapping import Proposal, convert_rows, open_table, propose_mapping, read_mapping
@@ -192,3 +193,54 @@ def test_answers_without_a_number_that_a_preset_leaves_out_are_named(tmp_path):
     proposal = propose_mapping(open_table(tmp_path / "tasks.json"))
     assert proposal.mapping.preset == "label-studio-ratings"
     assert ["“Good”" in one.message for one in proposal.reasons if one.member == "values.value"] == [True]
+
+
+ABROAD = {
+    "French": (["Numéro", "Question", "Réponse", "Modèle", "Évaluateur", "Fluidité"], "cp1252"),
+    "Spanish": (["Identificador", "Pregunta", "Respuesta", "Modelo", "Evaluador", "Fluidez"], "utf-8"),
+    "Japanese": (["番号", "質問", "回答", "モデル", "評価者", "流暢さ"], "utf-8"),
+}
+
+
+@pytest.mark.parametrize("name", ABROAD)
+def test_names_of_other_languages(tmp_path, name):
+    head, encoding = ABROAD[name]
+    rows = [f"{k},Où est-ce {k} ?,C'est là-bas {k}.,gpt,ann,{k % 5 + 1}" for k in range(6)]
+    (tmp_path / "sheet.csv").write_text("\n".join([",".join(head), *rows]) + "\n", encoding=encoding)
+    proposal = propose_mapping(open_table(tmp_path / "sheet.csv"))
+    assert (proposal.questions, proposal.left_out) == ([], [])
+    assert list_rated(tmp_path, proposal) == {("gpt", head[-1])}
+
+
+def test_columns_of_annotators_are_ratings_each(tmp_path):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{k},{6 - k}" for k, _a, _b in JUDGED[:5]]
+    proposal = propose(tmp_path, "id,question,answer,model,fluency_ann1,fluency_ann2", rows)
+    assert {row.values["rater"] for row in convert(tmp_path, proposal) if row[1] == "ratings"} == {"ann1", "ann2"}
+    proposal = propose(tmp_path, "id,question,answer,model,Annotator 1,Annotator 2", rows)
+    assert [(one.member, one.suggestion) for one in proposal.questions] == [("constants.aspect", "overall")]
+    assert [one.rater for one in proposal.mapping.ratings] == ["Annotator 1", "Annotator 2"]
+
+
+def test_pairs_with_ratings_of_each_side(tmp_path):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k},3,{'ab'[k % 2]}" for k, _a, _b in JUDGED[:4]]
+    head = "id,prompt,response_a,response_b,model_a,model_b,fluency_a,fluency_b"
+    proposal = propose(tmp_path, f"{head},preferred", rows)
+    assert (proposal.questions, proposal.left_out) == ([], [])
+    assert list_rated(tmp_path, proposal) == {("gpt", "fluency"), ("llama", "fluency")}
+    proposal = propose(tmp_path, head, [row[:-2] for row in rows])
+    assert [row.table for row in convert(tmp_path, proposal)].count("ratings") == 8
+    proposal = propose(tmp_path, head.replace("fluency", "winner"), [row[:-2] for row in rows])
+    assert [one.member for one in proposal.questions] == ["columns.verdict"]
+
+
+def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_path):
+    book = openpyxl.Workbook()
+    book.active.append(["id", "question", "gpt output", "gpt fluency", "difference"])
+    for k in range(1, 5):
+        book.active.append([k, f"What is {k}?", f"It is {k} so.", k, f"=D{k + 1}-1"])
+    book.save(tmp_path / "a.xlsx")
+    proposal = propose_mapping(open_table(tmp_path / "a.xlsx"))
+    assert proposal.questions == []
+    [left] = proposal.left_out
+    assert left.column == "difference"
+    assert "formula" in left.message

@@ -88,3 +88,16 @@ def test_the_decimal_sign_can_be_answered_on_the_page(researcher):
     assert upload.options["mapping"]["reading"]["decimal"] == "."
     _address, text = open_columns(researcher, upload)
     assert read_form(text)["decimal"] == "."
+
+
+def test_ratings_of_the_sides_of_pairs_stay_on_the_page(researcher):
+    rows = [[k, f"Why {k}?", f"One {k}.", f"Two {k}.", "gpt", "llama", k, 3, "ab"[k % 2]] for k in range(1, 5)]
+    head = ["id", "prompt", "response_a", "response_b", "model_a", "model_b", "fluency_a", "fluency_b", "preferred"]
+    send(researcher, "a.csv", write_csv(head, *rows))
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    form = read_form(text)
+    assert (form["role-6"], form["system-6"], form["aspect-6"]) == ("ratings", "a", "fluency")
+    upload = import_and_run(researcher, upload, address, form)
+    assert upload.state == "done", list(upload.faults.values_list("message", flat=True))
+    assert sorted(Rating.objects.filter(output__system__name="gpt").values_list("value", flat=True)) == [1, 2, 3, 4]
