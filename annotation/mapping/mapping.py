@@ -377,7 +377,7 @@ def read_mapping(mapping: Any) -> Mapping:
         reader.fail("make_items", _("Write true or false."))
         make_items = None
     constants = reader.read_object(document.get("constants"), "constants", CONSTANTS & set(FIELDS[shape]) | {"system"})
-    reading = {
+    reading: dict[str, Callable[..., Any]] = {
         "decimal": lambda value, member: reader.read_text(value, member, (".", ",")),
         "skip_above": reader.read_whole,
         "skip_below": reader.read_whole,

@@ -91,7 +91,7 @@ def _read_by_pattern(names: Sequence[str]) -> Questions | None:
 
 
 def _order_parts(parts: Sequence[Parts], has_brackets: bool) -> tuple[str, str] | None:
-    """(what the first part is, what the last one is): system and aspect by known words, otherwise by which of them is a
+    """(what the first part is, what the last one is): system and aspect by known words, otherwise by which part is a
     sentence. None if neither decides."""
     first, last = ({part[name] for part in parts} for name in ("first", "last"))
     evidence = _weigh(first) - _weigh(last)
@@ -103,7 +103,7 @@ def _order_parts(parts: Sequence[Parts], has_brackets: bool) -> tuple[str, str] 
 
 
 def _weigh(texts: set[str]) -> float:
-    """The evidence that texts are systems (above 0) or aspects (below 0), as a share of them."""
+    """The evidence that texts are systems (above 0) or aspects (below 0), as a share."""
     systems = sum(_SYSTEM.match(text) is not None for text in texts)
     aspects = sum(normalize(text) in RATING_WORDS for text in texts)
     versions = 0.5 * sum(bool(re.search(r"[A-Za-z].*\d", text)) and len(text.split()) < 4 for text in texts)

@@ -32,7 +32,7 @@ class Table:
     source: Source
     #: What was found in the file and is not stated in it, such as the encoding.
     notes: list[str] = field(default_factory=list)
-    #: Rows that the last conversion has read, whatever became of them.
+    #: Rows that the last conversion has read, imported or not.
     rows_read: int = 0
     _sample: list[tuple[int, Row]] | None = None
     _columns: list[str] | None = None

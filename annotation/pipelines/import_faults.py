@@ -29,9 +29,7 @@ def is_same_json(text: str | None, value: Any) -> bool:
 
 
 class Check:
-    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced.
-    `faulty`: for files by a mapping, the rows (number of the file, line) that have an error already. Such a row becomes
-    many parts, which often share its error, so it is reported once."""
+    """The shared state of an import's checks: project, staging file, errors, and whether rows may be replaced."""
 
     def __init__(
         self,
@@ -42,7 +40,6 @@ class Check:
         tick: Callable[[str], None],
         documents: dict[str, Any] | None = None,
         lost: dict[str, str] | None = None,
-        faulty: Iterable[tuple[int, int]] | None = None,
     ) -> None:
         self.project = project
         self.staging = staging
@@ -55,9 +52,15 @@ class Check:
         self.lost = lost or {}
         self.lookalikes = Lookalikes(project, staging)
         staging.execute("CREATE TEMP TABLE IF NOT EXISTS bad (n INTEGER PRIMARY KEY, a, b, c)")
-        self.reports_rows = faulty is not None
-        staging.execute("CREATE TEMP TABLE IF NOT EXISTS faulty (file, line, PRIMARY KEY (file, line))")
-        staging.many("INSERT OR IGNORE INTO faulty VALUES (?, ?)", list(faulty or ()))
+        #: Whether each row of a file is reported once, see `report_rows_once`.
+        self.reports_rows = False
+
+    def report_rows_once(self, faulty: Iterable[tuple[int, int]]) -> None:
+        """For files by a mapping, whose rows become many parts that often share an error. `faulty`: the rows (number of
+        the file, line) that have been reported already."""
+        self.reports_rows = True
+        self.staging.execute("CREATE TEMP TABLE IF NOT EXISTS faulty (file, line, PRIMARY KEY (file, line))")
+        self.staging.many("INSERT OR IGNORE INTO faulty VALUES (?, ?)", list(faulty))
 
     def fail(self, table: str, where: str, field: str, message: Message, extra: str = "") -> int:
         """Mark every row of the upload that matches `where` as faulty. `extra`: up to three expressions that are passed

@@ -56,7 +56,7 @@ _BATCH, _HELD = 2000, 8 << 20
 _ATTEMPTS = 3
 #: So many left-out columns are named in a hint.
 _LISTED = 50
-#: So many faulty rows of mapped files are remembered, so that no other part of them is reported.
+#: So many faulty rows of mapped files are remembered, so that nothing else in such a row is reported.
 _MOST_FAULTY = 10_000
 #: The maximum size of a file with a single object, in bytes.
 _DOCUMENT = 1 << 26
@@ -340,8 +340,9 @@ class _Import:
             self.context.progress(steps, None, "checks", f"Checking ({what})")
 
         replace = bool(self.options.get("replace"))
-        check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost,
-                      None if self.mapping is None else self.faulty)  # fmt: skip
+        check = Check(self.project, staging, self.faults, replace, tick, self.documents, self.lost)
+        if self.mapping is not None:
+            check.report_rows_once(self.faulty)
         import_checks.duplicates(check)
         import_references.make_outputs(check, self.options.get("system_kinds", {}))
         import_checks.systems(check, self.options.get("system_kinds", {}))

@@ -366,7 +366,7 @@ def _read_cell(
 def _read_rated_side(
     sent: QueryDict, number: int, column: str, role: str, stated: set[str], before: dict[str, Cells]
 ) -> Document:
-    """Ratings of one of two outputs: the field for the system has its side."""
+    """Ratings of an output in a pair: the field for the system has its side."""
     cell = _read_cell(sent, number, column, role, stated | {"aspect"}, before)
     side = str(cell.pop("system", "")).lower()
     aspect = sent.get(f"aspect-{number}", "").strip()
