@@ -19,7 +19,7 @@ _UNUSUAL = "key GLOB '*[^!-~]*'"
 
 
 def find_hints(project: Project, staging: Staging) -> list[str]:
-    """A sentence for each group of systems, items, aspects or raters that look alike, if one of them is new."""
+    """A sentence for each group of systems, items, aspects or raters that look alike, if a new one is among them."""
     systems = set(System.objects.filter(project=project).values_list("name", flat=True))
     hints = _describe_groups("systems", _read_column(staging, "SELECT key FROM systems"), systems)
     aspects = set(_read_column(staging, "SELECT key FROM aspects WHERE id IS NOT NULL"))

@@ -88,7 +88,7 @@ def select_outputs(campaign: Campaign) -> QuerySet[Output]:
 
 class Estimate(NamedTuple):
     """`units` are judged; `rows` are created when the campaign is opened. With adaptive pair selection, a pool of pairs
-    is created and the planned number of them is judged."""
+    is created and as many as planned are judged."""
 
     units: int
     rows: int

@@ -1,4 +1,4 @@
-"""How the pages of judging and writing campaigns differ, and how all of them find project and campaign."""
+"""How the pages of judging and writing campaigns differ, and how all find project and campaign."""
 
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

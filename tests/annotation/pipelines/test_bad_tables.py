@@ -147,7 +147,7 @@ ONE_CAUSE = {
 
 @pytest.mark.parametrize("kind", ONE_CAUSE)
 def test_a_bad_row_is_reported_once(cast, kind):
-    """Its parts, of which there are seventeen, share the error."""
+    """Its seventeen parts share the error."""
     content, expected = ONE_CAUSE[kind]
     reasons = import_and_list(cast, {"a.csv": content}, WIDE)
     assert [reason for reason in reasons if not reason.startswith(expected)] == []
