@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Iterator
 
@@ -122,3 +123,48 @@ def test_download_does_not_mix_with_other_tables(tmp_path):
         with pytest.raises(InvalidArgument, match=r"comparisons\.jsonl"):
             export.download(tmp_path)
         assert (tmp_path / "items.jsonl").read_text() == "kept"
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_training_curve_has_a_row_for_each_step_of_each_model(models):
+    logs = [[{"step": 10, "epoch": 1.0, "loss": 0.5 + k}, {"step": 20, "epoch": 2.0, "loss": 0.4}] for k in range(2)]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        trained = {"models": [{"log": log} for log in [*logs[:models], None][: models + (models > 1)]]}
+        return httpx.Response(200, json=trained if "/trained/ridge-1/" in request.url.path else {"slug": "p"})
+
+    with client(answer) as here:
+        rows = here.project("p").training_curve("ridge-1")
+    if models == 1:
+        assert rows == logs[0]
+    else:
+        assert [(row["model"], row["step"]) for row in rows] == [
+            ("fold-0", 10), ("fold-0", 20), ("fold-1", 10), ("fold-1", 20),
+        ]  # fmt: skip
+
+
+def test_asynchronous_programs_wait_in_a_thread():
+    """As docs/how-to/python-client.md says; the callback reports each poll, and other coroutines go on."""
+    states = ["queued", "running", "running", "succeeded"]
+    polls: list[str] = []
+    ticks: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        state = states.pop(0) if len(states) > 1 else states[0]
+        return httpx.Response(200, json={**RUN, "state": state, "progress": {"done": 1, "total": 4, "unit": "rows"}})
+
+    async def tick() -> None:
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0.01)
+
+    async def main() -> str:
+        with client(answer) as here:
+            run, ticking = here.run(7), asyncio.create_task(tick())
+            await asyncio.to_thread(run.wait, progress=lambda step: polls.append(step.phase))
+            ticking.cancel()
+            return run.state
+
+    assert asyncio.run(main()) == "succeeded"
+    assert len(polls) >= 2
+    assert len(ticks) >= 2
