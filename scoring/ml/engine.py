@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from scoring.ml.encodings import Encoding as Encoding
 from scoring.ml.encodings import Encodings as Encodings
-from scoring.ml.encodings import TokenizedTexts
 from scoring.ml.errors import ScoringError
 from scoring.ml.option_checks import device as check_device
 
@@ -203,12 +202,15 @@ class Engine:
     def score(
         self,
         items: Sequence[T],
-        tokenize: Callable[[Sequence[T]], TokenizedTexts],
+        tokenize: Callable[[Sequence[T]], Any],
         forward: Forward,
         *,
         progress: Callable[[int, int], object] | None = None,
+        run: Callable[..., torch.Tensor] | None = None,
     ) -> tuple[torch.Tensor, npt.NDArray[np.bool_]]:
         """`map` over any number of items in constant memory; also marks the truncated items.
+
+        `tokenize` returns `encodings` and `truncated`. `run(encodings, report=...)` is used instead of `map` if given.
 
         Only `CHUNK_ITEMS` items are tokenised at a time. `progress(done, total)` counts items after every batch; an
         exception it raises ends the work.
@@ -226,7 +228,10 @@ class Engine:
                 if progress is not None:
                     progress(start + int(share * size), len(items))
 
-            results.append(self.map(tokenized.encodings, forward, report=report))
+            encodings = tokenized.encodings
+            results.append(
+                self.map(encodings, forward, report=report) if run is None else run(encodings, report=report)
+            )
         return torch.cat(results) if results else torch.empty(0), truncated
 
     def _free(self) -> None:

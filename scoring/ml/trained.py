@@ -249,6 +249,13 @@ class TrainedEvaluator(LearnedEvaluator):
         torch.nn.Module.to(network, self.device)
         return network
 
+    @property
+    def feature_fields(self) -> list[SignatureField]:
+        """The field of the signature for texts that are read separately; none if together, as before the option."""
+        if self.settings.get("features", "joint") == "joint":
+            return []
+        return [SignatureField("features", "fe", str(self.settings["features"]))]
+
     def signature_fields(self) -> list[SignatureField]:
         artefact = self.artefact
         fields = [SignatureField("profile", "p", artefact.profile)]

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import Engine, collate
+from scoring.ml.encoders.separate import SEPARATE, Inputs, make_inputs, map_inputs
+from scoring.ml.encodings import Ints
+from scoring.ml.engine import Engine
 from scoring.ml.training.head import HeadData
 from scoring.ml.training.job import FitJob
 
@@ -29,12 +30,31 @@ def length_grouped(lengths: Ints, batch_size: int, rng: np.random.Generator) -> 
     return [batches[int(number)] for number in rng.permutation(len(batches))]
 
 
-def read_features(network: Any, encodings: Encodings, pad_id: int, tick: Callable[[int, int], object]) -> torch.Tensor:
-    """Return `network.read_features` of all `encodings`, (rows, k) on the CPU; `tick(done, total)` counts rows."""
-    device = str(next(network.parameters()).device)
-    return Engine(device=device, pad_id=pad_id).map(
-        encodings, network.read_features, report=lambda share: tick(round(share * len(encodings)), len(encodings))
+def read_features(network: Any, inputs: Inputs, pad_id: int, tick: Callable[[int, int], object]) -> torch.Tensor:
+    """Return what the head of a `network` reads of all `inputs`, (rows, k) on the CPU; `tick(done, total)` counts
+    rows."""
+
+    def report(share: float) -> None:
+        tick(round(share * len(inputs)), len(inputs))
+
+    engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
+    return map_inputs(
+        engine, inputs, network.read_features, network.read_texts, lambda features: features, report=report
     )
+
+
+def count_texts(job: FitJob, *, contexts: bool, single: bool) -> int:
+    """Return how many texts of a row a network of a `job` reads alone, 0 if it reads them together.
+
+    `contexts`: whether there are any in its data. `single`: whether it judges one text, not two. A text alone has
+    nothing to be read apart from.
+    """
+    if job.text("features") != SEPARATE:
+        return 0
+    contexts = contexts and job.text("inputs") == "both"
+    if single:
+        return 2 if contexts else int(job.text("inputs") == "both")
+    return 4 if contexts else 2
 
 
 class RowBatches:
@@ -42,7 +62,7 @@ class RowBatches:
 
     def __init__(
         self,
-        encodings: Encodings,
+        encodings: Inputs,
         values: Mapping[str, torch.Tensor],
         groups: Sequence[str],
         job: FitJob,
@@ -82,5 +102,6 @@ class RowBatches:
     def __getitem__(self, number: int) -> dict[str, Any]:
         rows = self.batches[number]
         chosen = torch.from_numpy(rows)
-        inputs: dict[str, Any] = collate(self.encodings.take(rows), self.pad_id, "cpu").inputs
-        return inputs | {name: value[chosen] for name, value in self.values.items()}
+        return make_inputs(self.encodings.take(rows), self.pad_id) | {
+            name: value[chosen] for name, value in self.values.items()
+        }

@@ -36,6 +36,12 @@ STAGES = choice(
     "the held-out part; both always keeps the second; head trains the head alone, which takes seconds; together trains "
     "both from a random head, as in the papers.",
 )
+FEATURES = choice(
+    "features",
+    ("joint", "separate"),
+    "joint: the encoder reads the texts that are judged together as one input, as in the papers. separate: it reads "
+    "each alone, and the head their vectors a and b, |a - b| and a * b; with stages=head training takes seconds.",
+)
 PATIENCE = integer(
     "patience",
     None,
@@ -75,6 +81,7 @@ FINETUNING = (
     BATCH_SIZE,
     EPOCHS,
     STAGES,
+    FEATURES,
     LEARNING_RATE,
     HEAD_LEARNING_RATE,
     PATIENCE,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import torch
@@ -11,8 +12,9 @@ import torch
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
-from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import Batch, Engine
+from scoring.ml.encoders.separate import Inputs, map_inputs
+from scoring.ml.encodings import Ints
+from scoring.ml.engine import Engine
 from scoring.ml.errors import TrainingDataError
 from scoring.ml.evaluators.adversarial.network import AdversarialNetwork
 from scoring.ml.evaluators.adversarial.texts import (
@@ -28,7 +30,7 @@ from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
-from scoring.ml.training.batches import RowBatches
+from scoring.ml.training.batches import RowBatches, count_texts
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
@@ -95,7 +97,8 @@ class Adversarial(TrainedEvaluator):
         material = _material(job)
         texts, reader = material.train, _reader(job)
         torch.manual_seed(job.torch_seed("network"))
-        network = AdversarialNetwork.from_source(job.encoder, {"pooling": job.text("pooling")})
+        sizes = {"pooling": job.text("pooling"), **({"texts": reader.texts} if reader.texts else {})}
+        network = AdversarialNetwork.from_source(job.encoder, sizes)
         begin_network(job, network)
         weights = row_weights(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"))
         batches = RowBatches(
@@ -125,15 +128,19 @@ class Adversarial(TrainedEvaluator):
         return [
             SignatureField("pool", "pl", str(self.settings["pooling"])),
             SignatureField("ml", "ml", str(self.longest)),
+            *self.feature_fields,
         ]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        reader = PairReader(self.source, inputs=str(self.settings["inputs"]), max_length=self.max_length)
+        network = cast(AdversarialNetwork, self.network)
+        inputs = str(self.settings["inputs"])
+        reader = PairReader(self.source, inputs=inputs, max_length=self.max_length, texts=network.texts)
         engine = self.make_engine(reader.pad_id)
-        network = self.network
-        probabilities, truncated = engine.score(
-            records, reader.singles, lambda batch: _probability(network, batch), progress=progress
-        )
+
+        def run(inputs: Inputs, report: Callable[[float], object]) -> torch.Tensor:
+            return _judge(network, engine, inputs, report)
+
+        probabilities, truncated = engine.score(records, reader.singles, network.judge, progress=progress, run=run)
         return Partial(probabilities.double().numpy(), truncated)
 
 
@@ -183,19 +190,23 @@ def _epoch(job: FitJob, texts: Texts, epoch: int) -> Ints:
 
 
 def _reader(job: FitJob) -> PairReader:
-    return PairReader(job.encoder, inputs=job.text("inputs"), max_length=job.optional_integer("max_length"))
+    contexts = any(item.context or item.source for item in job.train.items)
+    texts = count_texts(job, contexts=contexts, single=True)
+    most = job.optional_integer("max_length")
+    return PairReader(job.encoder, inputs=job.text("inputs"), max_length=most, texts=texts)
 
 
-def _probability(network: Network, batch: Batch) -> torch.Tensor:
-    logits: torch.Tensor = network(**batch.inputs)["logits"]
-    return torch.sigmoid(logits.float())
+def _judge(
+    network: AdversarialNetwork, engine: Engine, inputs: Inputs, report: Callable[[float], object] | None = None
+) -> torch.Tensor:
+    return map_inputs(engine, inputs, network.judge, network.read_texts, network.judge_features, report=report)
 
 
-def measure_held_out(network: Network, encodings: Encodings, texts: Texts, pad_id: int) -> dict[str, float]:
+def measure_held_out(network: Network, encodings: Inputs, texts: Texts, pad_id: int) -> dict[str, float]:
     """Return metrics on the held-out `texts`, with their `encodings`: log-loss with equal class weights, balanced
     accuracy, AUROC, accuracy. `network` reads them; `pad_id` is the padding token."""
     engine = Engine(device=str(next(network.parameters()).device), pad_id=pad_id)
-    result: Floats = engine.map(encodings, lambda batch: _probability(network, batch)).double().numpy()
+    result: Floats = _judge(cast(AdversarialNetwork, network), engine, encodings).double().numpy()
     report = classify(texts.labels, result)
     return {
         "loss": balanced_log_loss(texts.labels.tolist(), result.tolist()),

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from scoring.ml.encodings import Encodings
-from scoring.ml.engine import Engine, collate
+from scoring.ml.encoders.separate import Inputs, make_inputs, map_inputs
+from scoring.ml.engine import Engine
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
 from scoring.ml.evaluators.comparative.verdicts import decide_signs
@@ -133,7 +133,7 @@ class PairBatches:
 
 def encode_pairs(
     reader: PairReader, pairs: Sequence[Pair], *, single: bool = False
-) -> tuple[Encodings, npt.NDArray[np.float32]]:
+) -> tuple[Inputs, npt.NDArray[np.float32]]:
     """Return the tokens of `pairs` by `reader`, and their targets: (n, 3), or (n,) if `single`, where the first text of
     each pair is read alone."""
     if not single:
@@ -143,10 +143,9 @@ def encode_pairs(
     return encodings, np.array([pair.target[2] for pair in pairs], dtype=np.float32)
 
 
-def make_batch(encodings: Encodings, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
+def make_batch(encodings: Inputs, targets: npt.NDArray[np.float32], pad_id: int) -> dict[str, Any]:
     """Return the arguments of the network in training: the `encodings`, padded with `pad_id`, and their `targets`."""
-    inputs = collate(encodings, pad_id, "cpu").inputs
-    return {**inputs, "targets": torch.from_numpy(np.ascontiguousarray(targets))}
+    return {**make_inputs(encodings, pad_id), "targets": torch.from_numpy(np.ascontiguousarray(targets))}
 
 
 class HeldOut:
@@ -166,7 +165,8 @@ class HeldOut:
 
     def __call__(self, network: Any) -> dict[str, float]:
         """loss, accuracy and macro-F1."""
-        logits = self.engine.map(self.encodings, network.infer).double().numpy()
+        logits = map_inputs(self.engine, self.encodings, network.infer, network.read_texts, network.judge_features)
+        logits = logits.double().numpy()
         if self.single:
             result = (logits > 0).astype(int)
             loss = float(np.mean(np.logaddexp(0, logits) - self.targets * logits))

@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/comparative.md.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cached_property
 from typing import Any, cast
@@ -18,7 +18,7 @@ from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
-from scoring.ml.engine import Engine
+from scoring.ml.encoders.separate import Inputs, map_inputs
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.calibration import Calibration
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
@@ -144,6 +144,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             inputs=str(settings["inputs"]),
             max_length=self.max_length,
             words=cast("int | None", settings["words"]),
+            texts=self.classifier.texts,
         )
 
     @property
@@ -206,6 +207,7 @@ class Comparative(TrainedEvaluator, PairJudge):
             SignatureField("form", "f", str(self.settings["form"])),
             SignatureField("sym", "sy", "yes" if self.symmetric else "no"),
             SignatureField("by", "by", by),
+            *self.feature_fields,
         ]
         expected = self.outcome == "expected"
         if self.calibration is not None:
@@ -269,8 +271,13 @@ class Comparative(TrainedEvaluator, PairJudge):
         """The network, typed."""
         return cast(ComparativeNetwork, self.network)
 
-    def _engine(self) -> Engine:
-        return self.make_engine(self.reader.pad_id)
+    def _score(self, items: Sequence[Any], tokenize: Callable[..., Any], progress: Progress | None) -> tuple[Any, Any]:
+        engine, network = self.make_engine(self.reader.pad_id), self.classifier
+
+        def run(inputs: Inputs, report: Callable[[float], object]) -> Any:
+            return map_inputs(engine, inputs, network.infer, network.read_texts, network.judge_features, report=report)
+
+        return engine.score(items, tokenize, network.infer, progress=progress, run=run)
 
     def _by_pairs(
         self, pairs: Sequence[tuple[Record, Record]], progress: Progress | None
@@ -282,7 +289,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
         n = len(pairs)
         report = None if progress is None else _halved(progress, n, len(both))
-        logits, cut = self._engine().score(both, tokenize, self.classifier.infer, progress=report)
+        logits, cut = self._score(both, tokenize, report)
         result = softmax(logits.double().numpy()) if len(both) else np.zeros((0, 3))
         if not self.symmetric:
             return result, cut, None
@@ -291,7 +298,7 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     def _singles(self, records: Sequence[Record], progress: Progress | None) -> tuple[Floats, Any]:
         """Without comparison: the logit of "written by a person", and truncation."""
-        logits, cut = self._engine().score(list(records), self.reader.singles, self.classifier.infer, progress=progress)
+        logits, cut = self._score(list(records), self.reader.singles, progress)
         return logits.double().numpy(), cut
 
     def _by_single(self, pairs: Sequence[tuple[Record, Record]], progress: Progress | None) -> tuple[Floats, Any]:

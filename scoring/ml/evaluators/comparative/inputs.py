@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from scoring.ml.encoders.separate import ReadTexts, read_columns, read_last_turns
 from scoring.ml.encoders.source import EncoderSource
 from scoring.ml.encoders.tokenizing import Context, Cut, PairTokenizer, Segment, read_context
 from scoring.ml.encodings import Encodings, TokenizedTexts
@@ -48,7 +49,8 @@ class PairReader:
     shared: [CLS] context [SEP] a [SEP] b [SEP] where both answer the same, non-empty context, else as own.
 
     `inputs` "text" leaves the contexts out, "context" the texts. `words` first truncates long texts at a sentence end;
-    they count as truncated as well.
+    they count as truncated as well. With `texts` above 0 each text is read alone: 4 are two texts and their contexts,
+    2 without contexts.
     """
 
     def __init__(
@@ -59,9 +61,10 @@ class PairReader:
         inputs: str = "both",
         max_length: int | None = None,
         words: int | None = None,
+        texts: int = 0,
     ) -> None:
         self.tokenizer = PairTokenizer(source, max_length=max_length)
-        self.form, self.inputs, self.words = form, inputs, words
+        self.form, self.inputs, self.words, self.texts = form, inputs, words, texts
 
     @property
     def pad_id(self) -> int:
@@ -87,13 +90,16 @@ class PairReader:
 
     def _segment(self, record: Record) -> tuple[Segment, bool]:
         """One side, and whether it lost words."""
+        context: Context
         context, cut = read_context(record) if self.inputs != "text" else ((), "right")
+        if self.texts and self.inputs != "text":
+            context, cut = read_last_turns(record)
         if self.inputs == "context":
             return Segment("", context, cut), False
         text = cut_at_sentence(record.text, self.words)
         return Segment(text, context, cut), text is not record.text and len(text.split()) < len(record.text.split())
 
-    def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> TokenizedTexts:
+    def pairs(self, firsts: Sequence[Record], seconds: Sequence[Record]) -> ReadTexts:
         """Firsts against seconds, in their order."""
         known: dict[int, tuple[Segment, bool]] = {}
 
@@ -107,10 +113,23 @@ class PairReader:
         one, two = ([segment for segment, _ in each] for each in sides)
         shortened = np.array([a or b for (_, a), (_, b) in zip(*sides, strict=True)], dtype=np.bool_)
         result = self._read(one, two)
-        return TokenizedTexts(result.encodings, result.truncated | shortened)
+        return ReadTexts(result.encodings, result.truncated | shortened)
 
-    def _read(self, one: list[Segment], two: list[Segment]) -> TokenizedTexts:
+    def _columns(self, *sides: Sequence[Segment]) -> ReadTexts:
+        """Each text alone, and each context if it has one."""
+        only = self.inputs == "context"
+        columns: list[tuple[list[str], list[Cut]]] = []
+        for side in sides:
+            texts = [str(segment.context) if only else segment.text for segment in side]
+            columns.append((texts, [segment.cut if only else "right" for segment in side]))
+        if self.texts > len(sides):
+            columns += [([str(one.context) for one in side], [one.cut for one in side]) for side in sides]
+        return read_columns(self.tokenizer, columns)
+
+    def _read(self, one: list[Segment], two: list[Segment]) -> TokenizedTexts | ReadTexts:
         """Sides against sides, in their order."""
+        if self.texts:
+            return self._columns(one, two)
         if self.form == "own":
             return self.tokenizer.segments(one, two)
         shared = np.array([a.context == b.context and _said(a.context) for a, b in zip(one, two, strict=True)], bool)
@@ -127,9 +146,16 @@ class PairReader:
         joined = Encodings.join(part.encodings for part in parts)
         return TokenizedTexts(joined.take(order), np.concatenate([part.truncated for part in parts])[order])
 
-    def singles(self, records: Sequence[Record]) -> TokenizedTexts:
-        """[CLS] context [SEP] text [SEP], for the evaluator without comparison."""
+    def singles(self, records: Sequence[Record]) -> ReadTexts:
+        """[CLS] context [SEP] text [SEP], for evaluators without comparison; each alone if `texts` is 2, without
+        context if it is 1."""
         sides = [self._segment(record) for record in records]
         cuts: list[Cut] = [side.cut for side, _ in sides]
-        result = self.tokenizer.pairs([side.context for side, _ in sides], [side.text for side, _ in sides], cut=cuts)
-        return TokenizedTexts(result.encodings, result.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))
+        segments = [side for side, _ in sides]
+        result: TokenizedTexts | ReadTexts
+        if self.texts > 1:
+            result = self._columns(segments)
+        else:
+            contexts = ["" if self.texts else side.context for side in segments]
+            result = self.tokenizer.pairs(contexts, [side.text for side in segments], cut=cuts)
+        return ReadTexts(result.encodings, result.truncated | np.array([cut for _, cut in sides], dtype=np.bool_))

@@ -12,6 +12,7 @@ from scoring.ml.evaluators.comparative.batches import Draw, JudgedDraw, Supervis
 from scoring.ml.evaluators.comparative.human import HumanPairs, HumanSettings, estimate_taus, human_pairs
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
+from scoring.ml.training.batches import count_texts
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.finetune import FinetuneSettings
 from scoring.ml.training.frame import make_finetune_settings
@@ -196,6 +197,12 @@ class Material:
         return human_pairs(dataset, aspect, settings, job.rng("human pairs"), taus, job.track)
 
     @cached_property
+    def texts(self) -> int:
+        """The number of texts in a row that are read alone; 0 if the encoder reads them together."""
+        contexts = any(item.context or item.source for item in self.train.items)
+        return count_texts(self.job, contexts=contexts, single=not self.job.flag("comparison"))
+
+    @cached_property
     def reader(self) -> PairReader:
         """Tokenises pairs as in this training."""
         job = self.job
@@ -205,6 +212,7 @@ class Material:
             inputs=job.text("inputs"),
             max_length=job.optional_integer("max_length"),
             words=job.optional_integer("words"),
+            texts=self.texts,
         )
 
     @property

@@ -10,12 +10,11 @@ from typing import Any, cast
 import torch
 
 from scoring.ml.encoders.forward import first_vectors, pooled_vectors, token_vectors
+from scoring.ml.encoders.separate import PARTS, join_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import Network
 
-#: Vectors of a pair: a, b, |a - b|, a * b.
-PARTS = 4
 DROPOUT = 0.1
 # A logit that no other reaches, finite in every number format.
 _NEVER = -1e4
@@ -27,15 +26,18 @@ class ComparativeNetwork(Network):
     `pooling` "cls": the first token through a dense layer and tanh, as BERT's own pooler, whose weights it takes where
     the encoder has one. "mean": the mean of all tokens. "sides": the means a and b over the tokens of either text as a,
     b, |a - b|, a * b; `separator` and `between` (`PairReader.separator`) say where they are. Without `tie` that class
-    is never chosen.
+    is never chosen. With `texts` above 1 the rows are that many texts, each read alone (`encoders.separate`).
     """
 
     def build(self, network: dict[str, Any], width: int) -> None:
         self.tie, self.single = bool(network["tie"]), bool(network["single"])
-        # A single text has no other side.
-        self.pooling = "mean" if self.single and network["pooling"] == "sides" else str(network["pooling"])
+        self.texts = int(network.get("texts", 0))
+        # A text alone has no other side.
+        alone = self.single or self.texts > 1
+        self.pooling = "mean" if alone and network["pooling"] == "sides" else str(network["pooling"])
         self.marks = (int(network["separator"]), int(network["between"])) if self.pooling == "sides" else (0, 0)
-        if self.pooling == "cls":
+        self.has_dense = self.pooling == "cls" and self.texts < 2
+        if self.has_dense:
             self.dense = torch.nn.Linear(width, width)
             own = getattr(getattr(self.encoder, "pooler", None), "dense", None)
             if own is not None and own.weight.shape == self.dense.weight.shape:
@@ -43,7 +45,7 @@ class ComparativeNetwork(Network):
                     self.dense.weight.copy_(own.weight)
                     self.dense.bias.copy_(own.bias)
         self.dropout = torch.nn.Dropout(DROPOUT)
-        parts = PARTS if self.pooling == "sides" else 1
+        parts = 4 if self.pooling == "sides" else PARTS.get(self.texts, 1)
         self.classifier = torch.nn.Linear(parts * width, 1 if self.single else 3)
         torch.nn.init.normal_(self.classifier.weight, std=0.02)
         torch.nn.init.zeros_(self.classifier.bias)
@@ -83,6 +85,17 @@ class ComparativeNetwork(Network):
         return pooled_vectors(self.encoder, batch, "mean")
 
     @torch.no_grad()
+    def read_texts(self, batch: Batch) -> torch.Tensor:
+        """(texts, width) vectors of texts that are read alone, at inference."""
+        assert self.encoder is not None
+        return pooled_vectors(self.encoder, batch, self._how)
+
+    @torch.no_grad()
+    def judge_features(self, features: torch.Tensor) -> torch.Tensor:
+        """The logits from what the classifier reads, (rows, k)."""
+        return self._logits(features.to(self.classifier.weight.dtype))
+
+    @torch.no_grad()
     def infer(self, batch: Batch) -> torch.Tensor:
         """The logits of a batch of the engine, without padding where that is faster."""
         if self.encoder is not None and not self.training and self.pooling == "cls":
@@ -91,18 +104,23 @@ class ComparativeNetwork(Network):
             return self._logits(side_vectors(self.encoder, batch, *self.marks))
         return cast("torch.Tensor", self(**batch.inputs)["logits"])
 
-    def _pooled(self, **inputs: torch.Tensor) -> torch.Tensor:
+    @property
+    def _how(self) -> Pooling:
+        return "cls" if self.pooling == "cls" else "mean"
+
+    def _pooled(self, places: torch.Tensor | None = None, **inputs: torch.Tensor) -> torch.Tensor:
         hidden, mask = self.hidden(**inputs), inputs["attention_mask"]
+        if places is not None:
+            return join_vectors(pool(hidden, mask, self._how), places)
         if self.pooling == "sides":
             return pool_sides(hidden, number_sides(inputs["input_ids"], mask, *self.marks))
-        how: Pooling = "cls" if self.pooling == "cls" else "mean"
-        return pool(hidden, mask, how)
+        return pool(hidden, mask, self._how)
 
     def _logits(self, vectors: torch.Tensor) -> torch.Tensor:
         return self._allowed(self.classifier(self.dropout(self._transformed(vectors))))
 
     def _transformed(self, vectors: torch.Tensor) -> torch.Tensor:
-        return torch.tanh(self.dense(self.dropout(vectors))) if self.pooling == "cls" else vectors
+        return torch.tanh(self.dense(self.dropout(vectors))) if self.has_dense else vectors
 
     def _allowed(self, logits: torch.Tensor) -> torch.Tensor:
         """(rows,) if single; without ties their logit is out of reach."""

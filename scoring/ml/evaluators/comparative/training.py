@@ -17,7 +17,7 @@ from scoring.ml.engine import resolve_device
 from scoring.ml.evaluators.comparative.batches import HeldOut, PairBatches
 from scoring.ml.evaluators.comparative.calibration import fit_with_figures
 from scoring.ml.evaluators.comparative.inputs import PairReader
-from scoring.ml.evaluators.comparative.material import HUMAN, Material, Phase
+from scoring.ml.evaluators.comparative.material import HUMAN, Material, Phase, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.pairs import Pair
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
@@ -39,7 +39,10 @@ def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
     """Return the switches of the network of a `job`, with or without the class `tie`; and how the encoder's tokenizer
     ends a text, if the network needs it."""
     sizes: dict[str, Any] = {"pooling": job.text("pooling"), "tie": tie, "single": not job.flag("comparison")}
-    if sizes["pooling"] == "sides":
+    texts = get_material(job).texts
+    if texts:
+        sizes["texts"] = texts
+    elif sizes["pooling"] == "sides":
         separator, between = PairReader(job.encoder).separator
         sizes |= {"separator": separator, "between": between}
     return sizes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -11,8 +12,9 @@ import torch
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
-from scoring.ml.encoders.tokenizing import PairTokenizer
-from scoring.ml.encodings import Encodings, Ints, TokenizedTexts
+from scoring.ml.encoders.separate import SEPARATE, Inputs, ReadTexts, TextRows, map_inputs, read_columns
+from scoring.ml.encoders.tokenizing import Cut, PairTokenizer
+from scoring.ml.encodings import Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import TooFewData
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
@@ -135,6 +137,7 @@ class SharedBert(SeveralAspects):
             SignatureField("trunc", "tc", "right"),
             SignatureField("refs", "rf", str(self.options["references"])),
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
+            *self.feature_fields,
         ]
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
@@ -144,9 +147,11 @@ class SharedBert(SeveralAspects):
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         tokenizer = PairTokenizer(self.source, max_length=self.max_length)
         texts = [records[row].text for row, _ in pairs]
-        tokenized = _tokenize(tokenizer, str(self.settings["inputs"]), texts, [ref for _, ref in pairs])
+        network = cast(SharedBertNetwork, self.network)
+        inputs = SEPARATE if network.texts else str(self.settings["inputs"])
+        tokenized = _tokenize(tokenizer, inputs, texts, [reference for _, reference in pairs])
         engine = self.make_engine(tokenizer.pad_id)
-        result = _probabilities(self.network, engine, tokenized.encodings)
+        result = _probabilities(network, engine, tokenized.encodings)
         combined = _combine(result, owners, len(records), str(self.options["references"]))
         progress(len(records), len(records))
         truncated = np.zeros(len(records), dtype=np.bool_)
@@ -222,7 +227,9 @@ class _Trainer:
             rows, owners = part.outputs, np.arange(len(part.outputs))
         else:
             rows, owners = np.unique(part.outputs, return_inverse=True)
-        p_good = _combine(_probabilities(network, engine, encodings), owners, len(rows), "mean")
+        p_good = _combine(
+            _probabilities(cast(SharedBertNetwork, network), engine, encodings), owners, len(rows), "mean"
+        )
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
         figures: dict[str, list[float]] = {name: [] for name in means}
         result: dict[str, float] = {}
@@ -246,6 +253,8 @@ class _Trainer:
         torch.manual_seed(self.job.torch_seed("network"))
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
         settings["dense"] = self._dense
+        if _reads_apart(self.job):
+            settings["texts"] = 2
         network = SharedBertNetwork.from_source(self.job.encoder, settings)
         begin_network(self.job, network, self.aspects if aspects == len(self.aspects) else ())
         return network
@@ -285,7 +294,11 @@ class _Trainer:
             warmup=0.0 if adam else 0.1,
             schedule="constant" if adam else "linear",
         )
-        judge = (lambda net: self.evaluate(net, self.dev, places)) if len(self.dev.outputs) else None
+        judge = (
+            (lambda net: self.evaluate(cast(SharedBertNetwork, net), self.dev, places))
+            if len(self.dev.outputs)
+            else None
+        )
         result = finetune(network, batches, settings, job, phase=phase, evaluate=judge)
         self.seconds += result.seconds
         self.steps += result.steps
@@ -309,10 +322,16 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(learned), tuple(sorted(held))
 
 
-def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> TokenizedTexts:
+def _reads_apart(job: FitJob) -> bool:
+    """Whether output and reference are each read alone; one without the other has nothing to be read apart from."""
+    return job.text("features") == SEPARATE and job.text("inputs") == "both"
+
+
+def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> ReadTexts | TokenizedTexts:
     """The tokenised pairs, and which were truncated."""
     texts = [part.labelled.records[int(row)].text for row in part.outputs]
-    return _tokenize(tokenizer, job.text("inputs"), texts, part.references)
+    inputs = SEPARATE if _reads_apart(job) else job.text("inputs")
+    return _tokenize(tokenizer, inputs, texts, part.references)
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
@@ -328,7 +347,12 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
     return np.sort(order[place < most])
 
 
-def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]) -> TokenizedTexts:
+def _tokenize(
+    tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]
+) -> ReadTexts | TokenizedTexts:
+    if inputs == SEPARATE:
+        cuts: list[Cut] = ["right"] * len(texts)
+        return read_columns(tokenizer, [(texts, cuts), (references, cuts)])
     if inputs == "text":
         return tokenizer.texts(texts)
     if inputs == "reference":
@@ -336,11 +360,23 @@ def _tokenize(tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], refer
     return tokenizer.pairs(texts, references, cut="right")
 
 
-def _probabilities(network: Network, engine: Engine, encodings: Encodings) -> Floats:
+def _probabilities(network: SharedBertNetwork, engine: Engine, encodings: Inputs) -> Floats:
     """(inputs, aspects)."""
+    if isinstance(encodings, TextRows):
+        columns = [
+            map_inputs(
+                engine,
+                encodings,
+                network.judge,
+                partial(network.read_texts, number=number),
+                partial(network.judge_features, number=number),
+            )
+            for number in range(len(network.heads))
+        ]
+        return torch.sigmoid(torch.cat(columns, dim=1)).double().numpy()
 
     def forward(batch: Batch) -> torch.Tensor:
-        return torch.sigmoid(cast(SharedBertNetwork, network).judge(batch).float())
+        return torch.sigmoid(network.judge(batch).float())
 
     return engine.map(encodings, forward).double().numpy()
 

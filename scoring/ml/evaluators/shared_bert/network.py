@@ -12,6 +12,7 @@ import torch
 from torch.nn import functional
 
 from scoring.ml.encoders.forward import pooled_vectors
+from scoring.ml.encoders.separate import PARTS, join_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import Pooling, pool
 from scoring.ml.network import TowerNetwork
@@ -22,7 +23,8 @@ class SharedBertNetwork(TowerNetwork):
 
     With `pooling="pooler"` the encoder's own pooler (dense and tanh over the first token) feeds the head, as in the
     paper, whose head then has width x aspects weights. Otherwise with `dense` a new dense layer with tanh replaces it;
-    without, the head is linear in the pooled vector and can be fitted alone.
+    without, the head is linear in the pooled vector and can be fitted alone. With `texts` 2 output and reference are
+    each read alone (`encoders.separate`), and the head, without dense layer, reads the features of both.
     """
 
     heads_by_tower = ("heads", "dense")
@@ -32,20 +34,22 @@ class SharedBertNetwork(TowerNetwork):
         towers = 1 if network["shared"] else self.aspects
         heads = self.aspects if network["shared"] else 1
         # Networks saved by earlier versions all have it.
-        dense = self.pooling != "pooler" and bool(network.get("dense", True))
+        self.texts = int(network.get("texts", 0))
+        dense = self.texts < 2 and self.pooling != "pooler" and bool(network.get("dense", True))
         self.add_towers(towers)
         self.dense = _layers(width, width, towers) if dense else torch.nn.ModuleList()
-        self.heads = _layers(width, heads, towers)
+        self.heads = _layers(PARTS.get(self.texts, 1) * width, heads, towers)
         self.dropout = torch.nn.Dropout(0.1)
 
     def forward(
         self,
         labels: torch.Tensor | None = None,
         beta: torch.Tensor | None = None,
+        places: torch.Tensor | None = None,
         **inputs: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
         """`labels` (rows, aspects) with nan where unknown; `beta` (rows, aspects) the weight of the good ones."""
-        logits = torch.cat([self._tower(number, inputs) for number in range(len(self.heads))], dim=-1)
+        logits = torch.cat([self._tower(number, inputs, places) for number in range(len(self.heads))], dim=-1)
         if labels is None or beta is None:
             return {"logits": logits}
         return {"logits": logits, "loss": self.note_loss(balanced_cross_entropy(logits, labels, beta))}
@@ -68,6 +72,15 @@ class SharedBertNetwork(TowerNetwork):
         vector = pooled_vectors(self.tower(number), batch, self._how)
         return self._transformed(number, vector.to(next(self.heads[number].parameters()).dtype))
 
+    def read_texts(self, batch: Batch, number: int = 0) -> torch.Tensor:
+        """(texts, width) vectors by a tower of texts that are read alone, at inference."""
+        return self.read_features(batch, number)
+
+    def judge_features(self, features: torch.Tensor, number: int = 0) -> torch.Tensor:
+        """The logits of a tower from what its head reads, (rows, k)."""
+        head = cast("torch.nn.Linear", self.heads[number])
+        return cast("torch.Tensor", head(features.to(head.weight.dtype)))
+
     @property
     def head_layer(self) -> torch.nn.Linear:
         """The head of the first tower."""
@@ -84,12 +97,14 @@ class SharedBertNetwork(TowerNetwork):
     def _transformed(self, number: int, vector: torch.Tensor) -> torch.Tensor:
         return torch.tanh(self.dense[number](vector)) if len(self.dense) else vector
 
-    def _tower(self, number: int, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    def _tower(self, number: int, inputs: dict[str, torch.Tensor], places: torch.Tensor | None) -> torch.Tensor:
         output = self.tower(number)(**inputs)
         if self.pooling == "pooler":
             vector = output.pooler_output
         else:
             vector = self._transformed(number, pool(output.last_hidden_state, inputs["attention_mask"], self._how))
+        if places is not None:
+            vector = join_vectors(vector, places)
         return cast("torch.Tensor", self.heads[number](self.dropout(vector)))
 
 
