@@ -74,8 +74,15 @@ def main() -> None:
     job = FitJob(entry, Dataset("bench"), None, "recommended", options, given.seed, Path())
     records = make_records(read_texts(given.data), given.steps * given.batch_size, given.seed)
     tokenizer = PairTokenizer(job.encoder)
-    sides = encode_sides(tokenizer, [replace(r, item=str(n)) for n, r in enumerate(records)], with_context=True)
-    batches = PairBatches(sides, [record.system for record in records], job, pad_id=tokenizer.pad_id, phase="bench")
+    sides = encode_sides(tokenizer, [replace(r, item=str(n)) for n, r in enumerate(records)], form="both")
+    batches = PairBatches(
+        sides,
+        [record.system for record in records],
+        [record.item for record in records],
+        job,
+        pad_id=tokenizer.pad_id,
+        phase="bench",
+    )
     timed_steps(job, batches, "none", 1, 1)
     kinds = ("without penalty", "penalty every 4th, mean", "its steps without", "its steps with")
     runs: dict[str, list[np.ndarray]] = {kind: [] for kind in kinds}
@@ -87,7 +94,7 @@ def main() -> None:
             runs[kind].append(some.mean(axis=0))
     ratios = [lazy / none for lazy, none in zip(runs[kinds[1]], runs[kinds[0]], strict=True)]
     clocks = ("clock", "processor")
-    longest = sides.generated.lengths.max()
+    longest = sides.generated_lengths.max()
     print(
         json.dumps(
             {

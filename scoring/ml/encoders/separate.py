@@ -5,7 +5,7 @@ Explained in docs/explanation/evaluators/README.md#features. torch is imported w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,8 +27,9 @@ JOINT, SEPARATE = "joint", "separate"
 TURNS = 3
 #: Vectors of the encoder's width in the features of a row, by the number of its texts.
 PARTS = {1: 1, 2: 4, 4: 6}
-#: Of a batch: the texts of each row, and the arguments of the encoder, which have a row for each text instead.
-PLACES, TEXT_INPUTS = "places", ("input_ids", "attention_mask", "token_type_ids", "inputs_embeds")
+#: Of a batch: what each row reads, among the encoder's arguments or among units, which are rows of texts themselves.
+PLACES, UNITS = "places", "units"
+_TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # Rows whose features are in memory at a time.
 _ROWS_AT_A_TIME = 4096
 
@@ -105,6 +106,18 @@ def make_inputs(inputs: Inputs, pad_id: int) -> dict[str, Any]:
     if isinstance(inputs, TextRows):
         return inputs.make_inputs(pad_id)
     return collate(inputs, pad_id, "cpu").inputs
+
+
+def take_rows(batch: Mapping[str, torch.Tensor], rows: slice) -> dict[str, torch.Tensor]:
+    """Return some `rows` of a `batch`, with the units and texts that they read."""
+    result = {name: values for name, values in batch.items() if name in _TEXT_INPUTS or name == UNITS}
+    result = {name: values[rows] for name, values in batch.items() if name not in result} | result
+    for places, names in ((PLACES, (UNITS,)), (UNITS, _TEXT_INPUTS)) if UNITS in batch else ((PLACES, _TEXT_INPUTS),):
+        there = result[places] >= 0
+        used, numbers = result[places][there].unique(return_inverse=True)
+        result[places] = result[places].masked_scatter(there, numbers)
+        result |= {name: result[name][used] for name in names if name in result}
+    return result
 
 
 def join_vectors(vectors: torch.Tensor, places: torch.Tensor) -> torch.Tensor:

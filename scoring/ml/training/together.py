@@ -13,7 +13,7 @@ from typing import Any, TypeVar, cast
 import torch
 import torch.distributed as dist
 
-from scoring.ml.encoders.separate import PLACES, TEXT_INPUTS
+from scoring.ml.encoders.separate import PLACES, take_rows
 from scoring.ml.errors import ScoringError
 from scoring.ml.network import Network
 
@@ -120,9 +120,7 @@ def take_share(
     """
     rows = len(next(iter(batch.values())))
     chosen = slice(rank, None, processes) if rank < rows else slice(0, 1)
-    # Rows of texts need all texts of the batch: those of other rows are read in vain.
-    whole = TEXT_INPUTS if PLACES in batch else ()
-    share = {name: values if name in whole else values[chosen] for name, values in batch.items()}
+    share = take_rows(batch, chosen) if PLACES in batch else {name: values[chosen] for name, values in batch.items()}
     counted = network.counted(share) if rank < rows else 0.0
     return {**share, WEIGHT: processes * counted / max(network.counted(batch), 1.0)}
 

@@ -19,7 +19,7 @@ from scoring.ml.errors import TrainingDataError
 from scoring.ml.evaluators.perception import training
 from scoring.ml.evaluators.perception.arithmetic import model_certainty
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
-from scoring.ml.evaluators.perception.pairs import Sides, count_meetings, encode_pool, encode_sides
+from scoring.ml.evaluators.perception.pairs import Sides, count_meetings, encode_pool, encode_sides, find_form
 from scoring.ml.evaluators.perception.reading import Reading, grade_sides
 from scoring.ml.evaluators.perception.texts import (
     Texts,
@@ -106,7 +106,7 @@ class Perception(TrainedEvaluator):
         looked_at, longest_read = _looked_at(job, texts)
         cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
         notes += describe_truncation(cut, "texts and references", f"{longest_read} tokens")
-        tokens = float(looked_at.generated.lengths.mean() + looked_at.references.lengths.mean())
+        tokens = float(looked_at.generated_lengths.mean() + looked_at.reference_lengths.mean())
         seconds = cost * frame.estimate_finetuning(job, tokens, steps)
         return Plan(examples, steps * len(penalties), seconds, tuple(notes))
 
@@ -155,6 +155,7 @@ class Perception(TrainedEvaluator):
             SignatureField("gp", "gp", f"{self.net.settings['penalty']}/{self.settings['penalty_every']}"),
             SignatureField("cond", "cd", "yes" if self.settings["conditional"] else "no"),
             SignatureField("ml", "ml", str(self.longest)),
+            *self.feature_fields,
             SignatureField("unc", "un", f"{self.options['uncertainty']}/{passes}/{self.options['p_gen']}"),
         ]
 
@@ -267,7 +268,8 @@ class Perception(TrainedEvaluator):
     def _read(self, records: Sequence[Record]) -> Reading:
         if not self.settings["conditional"]:
             return Reading(encode_pool(self._tokenizer, records, self.artefact.state["references"]))
-        return Reading(encode_sides(self._tokenizer, records, with_context=self.settings["inputs"] == "both"))
+        form = find_form(str(self.settings["inputs"]), int(self.net.settings.get("texts", 0)))
+        return Reading(encode_sides(self._tokenizer, records, form=form))
 
 
 def _looked_at(job: FitJob, texts: Texts) -> tuple[Sides, int]:

@@ -10,6 +10,7 @@ from typing import Any, cast
 import torch
 
 from scoring.ml.encoders.forward import pooled_vectors
+from scoring.ml.encoders.separate import PARTS, join_vectors
 from scoring.ml.engine import Batch
 from scoring.ml.layers.pooling import pool
 from scoring.ml.network import TowerNetwork
@@ -22,7 +23,8 @@ Inputs = dict[str, torch.Tensor]
 
 
 class PerceptionNetwork(TowerNetwork):
-    """`network`: pooling, confidence, penalty, penalty_weight, penalty_every, towers (1, or one per system).
+    """`network`: pooling, confidence, penalty, penalty_weight, penalty_every, towers (1, or one per system), and texts:
+    with 2 a text and its context are each read alone, and T(.) are the features of both (`encoders.separate`).
 
     Training looks at the first tower only; further ones are trained as networks of their own and put in place.
     Buffers: `confidence_weight` is lambda of equation 13, which `adapt` moves; `steps` counts training steps.
@@ -36,9 +38,10 @@ class PerceptionNetwork(TowerNetwork):
         self.settings = dict(network)
         towers = int(network.get("towers", 1))
         self.add_towers(towers)
-        self.l1 = torch.nn.ModuleList(torch.nn.Linear(width, 1) for _ in range(towers))
+        k = PARTS.get(int(network.get("texts", 0)), 1) * width
+        self.l1 = torch.nn.ModuleList(torch.nn.Linear(k, 1) for _ in range(towers))
         self.l2 = torch.nn.ModuleList(
-            torch.nn.Sequential(torch.nn.Linear(width, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
+            torch.nn.Sequential(torch.nn.Linear(k, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
             for _ in range(towers)
         )
         self.register_buffer("confidence_weight", torch.tensor(LAMBDA_START))
@@ -46,12 +49,12 @@ class PerceptionNetwork(TowerNetwork):
         self.last_confidence_loss: float | None = None
 
     def vectors(self, inputs: Inputs, tower: int = 0) -> torch.Tensor:
-        """T(.): (rows, width)."""
+        """(rows, width) vectors of inputs of the encoder."""
         hidden = self.tower(tower)(**inputs).last_hidden_state
         return pool(hidden, inputs["attention_mask"], "cls" if self.settings["pooling"] == "cls" else "mean")
 
     def read(self, batch: Batch, tower: int = 0) -> torch.Tensor:
-        """T(.) at inference, over the encoder's unpadded forward where there is one; dropout has no place there."""
+        """`vectors` at inference, over the encoder's unpadded forward if it has one; dropout has no place there."""
         vectors = pooled_vectors(self.tower(tower), batch, "cls" if self.settings["pooling"] == "cls" else "mean")
         return vectors.to(next(self.l1.parameters()).dtype)
 
@@ -61,6 +64,10 @@ class PerceptionNetwork(TowerNetwork):
 
     def read_features(self, batch: Batch) -> torch.Tensor:
         """(rows, width) T(.) of the first tower at inference, whose differences the head grades."""
+        return self.read(batch)
+
+    def read_texts(self, batch: Batch) -> torch.Tensor:
+        """(texts, width) vectors by the first tower of texts that are read alone, at inference."""
         return self.read(batch)
 
     @property
@@ -93,25 +100,35 @@ class PerceptionNetwork(TowerNetwork):
         """c = sigmoid(l2(T(x^) + T(x))): (rows,)."""
         return torch.sigmoid(self.l2[tower](both).squeeze(-1))
 
-    def forward(self, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
-        """The loss of pairs: `gen_*` and `ref_*` are the two sides' inputs, row by row."""
-        generated, reference = _side(inputs, "gen_"), _side(inputs, "ref_")
+    def forward(
+        self, places: torch.Tensor, units: torch.Tensor | None = None, **inputs: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """The loss of pairs: `places` (pairs, 2) are generation and reference of each among the `inputs`, or among the
+        `units` (n, 2), text and context among the inputs. What several pairs have in common is read once."""
         every = int(self.settings["penalty_every"])
         mode = str(self.settings["penalty"])
         penalised = self.training and mode != "none" and int(self.steps) % every == 0
         if penalised and mode == "pair":
-            generated, reference = self._embedded(generated), self._embedded(reference)
-        vector_gen, vector_ref = self.vectors(generated), self.vectors(reference)
-        if penalised and mode == "pooled" and not vector_ref.requires_grad:
-            vector_ref.requires_grad_()
-        grade_gen, grade_ref = self.grade(vector_gen), self.grade(vector_ref)
-        p_ref = torch.sigmoid(grade_ref - grade_gen)
-        loss, confidence_loss = self._likelihood(p_ref, vector_gen + vector_ref)
+            if units is not None:
+                inputs, units = _repeat_texts(inputs, units)
+            inputs = self._embedded(inputs)
+        texts = self.vectors(inputs)
+        vectors = texts if units is None else join_vectors(texts, units)
+        if penalised and mode == "pooled" and not vectors.requires_grad:
+            vectors.requires_grad_()
+        grades = self.grade(vectors)
+        generated, reference = places.T
+        p_ref = torch.sigmoid(grades[reference] - grades[generated])
+        loss, confidence_loss = self._likelihood(p_ref, vectors[generated] + vectors[reference])
         if penalised:
             if mode == "pooled":
-                penalty = gradient_penalty(grade_ref, [vector_ref], [None])
+                penalty = _distance_to_one(gradient_squares(grades, vectors, None)[reference])
+            elif mode == "pair":
+                n = len(grades)
+                squares = gradient_squares(grades, inputs["inputs_embeds"], inputs["attention_mask"])[:n]
+                penalty = _distance_to_one(squares[generated] + squares[reference])
             else:
-                penalty = self._penalty(mode, generated, reference, grade_ref - grade_gen)
+                penalty = self._interpolated_penalty(places, units, inputs, texts)
             loss = loss + float(self.settings["penalty_weight"]) * every * penalty
         if self.training:
             self.steps += 1
@@ -139,15 +156,23 @@ class PerceptionNetwork(TowerNetwork):
         loss = -target.clamp(TINY, 1 - TINY).log().mean()
         return loss + self.confidence_weight * confidence_loss, confidence_loss
 
-    def _penalty(self, mode: str, generated: Inputs, reference: Inputs, difference: torch.Tensor) -> torch.Tensor:
-        """mean over pairs of (||grad D|| - 1)^2 by embeddings (eq 5). Modes:
+    def _interpolated_penalty(
+        self, places: torch.Tensor, units: torch.Tensor | None, inputs: Inputs, texts: torch.Tensor
+    ) -> torch.Tensor:
+        """The penalty between both texts of each pair (WGAN-GP). Modes:
         docs/explanation/evaluators/perception.md#gradient-penalty."""
-        if mode == "interpolate":
-            inputs = _between(self._embedded(generated), self._embedded(reference))
-            value = self.grade(self.vectors(inputs))
-            return gradient_penalty(value, [inputs["inputs_embeds"]], [inputs["attention_mask"]])
-        embeddings = [generated["inputs_embeds"], reference["inputs_embeds"]]
-        return gradient_penalty(difference, embeddings, [generated["attention_mask"], reference["attention_mask"]])
+        own = places if units is None else units[places, 0]
+        sides = [{name: value[column] for name, value in inputs.items()} for column in own.T]
+        between = _between(*map(self._embedded, sides))
+        vectors = self.vectors(between)
+        if units is not None:
+            n = len(vectors)
+            pairs = torch.arange(n, device=places.device)
+            contexts = units[places[:, 0], 1]
+            vectors = join_vectors(
+                torch.cat([vectors, texts]), torch.stack([pairs, torch.where(contexts < 0, contexts, contexts + n)], 1)
+            )
+        return gradient_penalty(self.grade(vectors), between["inputs_embeds"], between["attention_mask"])
 
     def _embedded(self, inputs: Inputs) -> Inputs:
         """The same inputs as differentiable word embeddings; padding is at the end, so that the places
@@ -160,23 +185,36 @@ class PerceptionNetwork(TowerNetwork):
         return {"inputs_embeds": words, **rest}
 
 
-def gradient_penalty(value: torch.Tensor, by: list[torch.Tensor], masks: list[torch.Tensor | None]) -> torch.Tensor:
-    """Return the mean over rows of (sqrt(sum of squares of d value_row / d by) - 1)^2, over all of `by` together.
+def gradient_penalty(value: torch.Tensor, by: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """Return the mean over rows of (sqrt(sum of squares of d value_row / d by) - 1)^2; arguments as in
+    `gradient_squares`. Equation 5."""
+    return _distance_to_one(gradient_squares(value, by, mask))
 
-    `value` is (rows,); positions where the `masks` are 0 are left out. The result can be differentiated again.
+
+def gradient_squares(value: torch.Tensor, by: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    """Return (n,) the sum of squares of d value_row / d by_row for each row of `by` (n, ...).
+
+    `value` is (rows,); positions where the `mask` is 0 are left out. The result can be differentiated again.
     """
-    gradients = torch.autograd.grad(value.sum(), by, create_graph=True)
-    squares = torch.zeros_like(value)
-    for gradient, mask in zip(gradients, masks, strict=True):
-        square = gradient.pow(2)
-        if mask is not None:
-            square = square * mask.unsqueeze(-1)
-        squares = squares + square.flatten(start_dim=1).sum(dim=1)
+    (gradient,) = torch.autograd.grad(value.sum(), by, create_graph=True)
+    square = gradient.pow(2)
+    if mask is not None:
+        square = square * mask.unsqueeze(-1)
+    return square.flatten(start_dim=1).sum(dim=1)
+
+
+def _distance_to_one(squares: torch.Tensor) -> torch.Tensor:
     return ((squares + 1e-12).sqrt() - 1).pow(2).mean()
 
 
-def _side(inputs: Inputs, prefix: str) -> Inputs:
-    return {name[len(prefix) :]: value for name, value in inputs.items() if name.startswith(prefix)}
+def _repeat_texts(inputs: Inputs, units: torch.Tensor) -> tuple[Inputs, torch.Tensor]:
+    """The inputs with a text for each unit first, so that its gradient is that of its own unit, then the contexts."""
+    contexts, numbers = units[:, 1].unique(return_inverse=True)
+    n = len(units)
+    chosen = torch.cat([units[:, 0], contexts.clamp_min(0)])
+    second = torch.where(units[:, 1] < 0, units[:, 1], numbers + n)
+    repeated = {name: value[chosen] for name, value in inputs.items()}
+    return repeated, torch.stack([torch.arange(n, device=units.device), second], dim=1)
 
 
 def _between(one: Inputs, two: Inputs) -> Inputs:

@@ -10,9 +10,17 @@ import numpy as np
 import torch
 
 from scoring.ml.base import get_references
-from scoring.ml.encoders.tokenizing import PairTokenizer
-from scoring.ml.encodings import Encodings, Ints
-from scoring.ml.engine import collate
+from scoring.ml.encoders.separate import (
+    PLACES,
+    UNITS,
+    Inputs,
+    ReadTexts,
+    make_inputs,
+    read_columns,
+    read_last_turns,
+)
+from scoring.ml.encoders.tokenizing import Cut, PairTokenizer
+from scoring.ml.encodings import Ints, TokenizedTexts
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.training.batches import length_grouped, read_features
 from scoring.ml.training.head import HeadData
@@ -23,25 +31,42 @@ from scoring.ml.types import Record
 MOST_CONFIDENCE_PAIRS = 2048
 
 
+#: How a text is read: with its context in one input; alone; each alone; as if no item had a context.
+BOTH, ALONE, APART, BARE = "both", "text", "apart", "bare"
+
+
 @dataclass(frozen=True)
 class Sides:
     """Generations and the references that each may be compared with: generation i is compared with `references[first[i]
-    : first[i] + n[i]]`, except the one at `same[i]`, which is the same text (-1: none)."""
+    : first[i] + n[i]]`, except the one at `same[i]`, which is the same text (-1: none). `inputs` are those of all
+    generations, then of all references."""
 
-    generated: Encodings
-    references: Encodings
+    inputs: Inputs
     first: Ints
     n: Ints
     same: Ints
     truncated: Any
     reference_truncated: Any
 
+    @property
+    def generated_lengths(self) -> Ints:
+        """(n,) the tokens of the generations."""
+        return self.inputs.lengths[: len(self.n)]
 
-def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_context: bool) -> Sides:
-    """Return the sides of `records` that have a reference each, tokenised by `tokenizer`.
+    @property
+    def reference_lengths(self) -> Ints:
+        """The tokens of the references."""
+        return self.inputs.lengths[len(self.n) :]
 
-    `with_context` reads each text, and each reference, after the context of its record.
-    """
+
+def find_form(inputs: str, texts: int) -> str:
+    """Return how texts are read by the option `inputs` and the number of `texts` that a network reads each alone."""
+    return ALONE if inputs == "text" else {0: BOTH, 1: BARE, 2: APART}[texts]
+
+
+def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, form: str) -> Sides:
+    """Return the sides of `records` that have a reference each, tokenised by `tokenizer`; `form` says how each text,
+    and each reference, is read with the context of its record."""
     rows: list[Record] = []
     place: dict[tuple[Any, ...], int] = {}
     first, n = [], []
@@ -53,36 +78,37 @@ def encode_sides(tokenizer: PairTokenizer, records: Sequence[Record], *, with_co
             rows += [replace(record, text=text) for text in references]
         first.append(place[key])
         n.append(len(references))
+    numbers = np.array(first, dtype=np.int64), np.array(n, dtype=np.int64), np.full(len(n), -1)
+    read = _read_records(tokenizer, [*records, *rows], form)
+    return Sides(read.encodings, *numbers, read.truncated[: len(n)], read.truncated[len(n) :])
 
-    def tokenized(some: Sequence[Record]) -> Any:
-        return tokenizer.records(some) if with_context else tokenizer.texts([record.text for record in some])
 
-    generated, references_read = tokenized(records), tokenized(rows)
-    return Sides(
-        generated.encodings,
-        references_read.encodings,
-        np.array(first, dtype=np.int64),
-        np.array(n, dtype=np.int64),
-        np.full(len(n), -1),
-        generated.truncated,
-        references_read.truncated,
-    )
+def _read_records(tokenizer: PairTokenizer, records: Sequence[Record], form: str) -> ReadTexts | TokenizedTexts:
+    texts = [record.text for record in records]
+    if form == ALONE:
+        return tokenizer.texts(texts)
+    if form == APART:
+        contexts = [read_last_turns(record) for record in records]
+        ends: list[Cut] = ["right"] * len(texts)
+        return read_columns(tokenizer, [(texts, ends), ([text for text, _ in contexts], [cut for _, cut in contexts])])
+    if form == BARE:
+        records = [replace(record, context=(), source=None) for record in records]
+    return tokenizer.records(records)
 
 
 def encode_pool(tokenizer: PairTokenizer, records: Sequence[Record], pool: Sequence[str]) -> Sides:
     """Return the sides of `records`, tokenised by `tokenizer` without context; each may be compared with every distinct
     reference in `pool`."""
-    generated, references = tokenizer.texts([record.text for record in records]), tokenizer.texts(list(pool))
-    places = {text.strip(): place for place, text in enumerate(pool)}
     n = len(records)
+    read = tokenizer.texts([*(record.text for record in records), *pool])
+    places = {text.strip(): place for place, text in enumerate(pool)}
     return Sides(
-        generated.encodings,
-        references.encodings,
+        read.encodings,
         np.zeros(n, dtype=np.int64),
         np.full(n, len(pool)),
         np.array([places.get(record.text.strip(), -1) for record in records], dtype=np.int64),
-        generated.truncated,
-        references.truncated,
+        read.truncated[:n],
+        read.truncated[n:],
     )
 
 
@@ -118,20 +144,17 @@ class PairBatches:
         first, same = self.sides.first[generated], self.sides.same[generated]
         references = first + rng.integers(0, self.sides.n[generated] - (same >= 0))
         references += (same >= 0) & (references >= same)
-        lengths = self.sides.generated.lengths[generated] + self.sides.references.lengths[references]
+        lengths = self.sides.generated_lengths[generated] + self.sides.reference_lengths[references]
         groups = length_grouped(lengths, self.job.integer("batch_size"), rng)
         self.batches = [(generated[rows], references[rows]) for rows in groups]
 
     def head_data(self, network: PerceptionNetwork) -> HeadData:
         """Differences of features of the first epoch's pairs; the confidence is fitted to their sums."""
         pairs = [np.concatenate(side) for side in zip(*self.batches, strict=True)]
-        sides = []
-        for encodings, rows in zip((self.sides.generated, self.sides.references), pairs, strict=True):
-            places, of_row = np.unique(rows, return_inverse=True)
-            tick = self.job.report_phase("encoding")
-            vectors = read_features(network, encodings.take(places), self.pad_id, tick)
-            sides.append(vectors[torch.from_numpy(of_row)])
-        generated, references = sides
+        used, places = self._join(*pairs)
+        tick = self.job.report_phase("encoding")
+        vectors = read_features(network, self.sides.inputs.take(used), self.pad_id, tick)
+        generated, references = (vectors[torch.from_numpy(column)] for column in places.T)
         differences, some = references - generated, slice(MOST_CONFIDENCE_PAIRS)
 
         def finish() -> None:
@@ -145,14 +168,18 @@ class PairBatches:
         groups = [self.groups[row] for row in pairs[0].tolist()]
         return HeadData(differences, {}, groups, centred=True, finish=finish)
 
+    def _join(self, generated: Ints, references: Ints) -> tuple[Ints, Ints]:
+        """The inputs of some pairs, each once, and the places (pairs, 2) of both sides among them."""
+        rows = np.stack([generated, references + len(self.sides.n)], axis=1)
+        used, places = np.unique(rows, return_inverse=True)
+        return used, places.reshape(rows.shape)
+
     def __getitem__(self, number: int) -> dict[str, Any]:
-        generated, references = self.batches[number]
-        result: dict[str, torch.Tensor] = {}
-        sides = ((self.sides.generated, generated, "gen_"), (self.sides.references, references, "ref_"))
-        for encodings, rows, prefix in sides:
-            inputs = collate(encodings.take(rows), self.pad_id, "cpu").inputs
-            result |= {prefix + name: value for name, value in inputs.items()}
-        return result
+        used, places = self._join(*self.batches[number])
+        inputs = make_inputs(self.sides.inputs.take(used), self.pad_id)
+        if PLACES in inputs:
+            inputs[UNITS] = inputs.pop(PLACES)
+        return {PLACES: torch.from_numpy(places), **inputs}
 
 
 def _repeated(rows: Ints, n: int, rng: np.random.Generator) -> Ints:

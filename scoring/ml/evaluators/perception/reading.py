@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from scoring.ml.base import Floats
+from scoring.ml.encoders.separate import map_inputs
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.evaluators.perception.arithmetic import probability_of_generation
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
@@ -70,15 +71,18 @@ def grade_sides(
     and `seed` sets its masks.
     """
 
-    def forward(batch: Batch) -> torch.Tensor:
+    def read(batch: Batch) -> torch.Tensor:
+        if state is None:
+            return network.read(batch, tower)
         inputs = batch.inputs
-        if state is not None:
-            state.seeds = row_seeds(inputs["input_ids"], inputs["attention_mask"], seed)
-            vectors = network.vectors(inputs, tower)
-        else:
-            vectors = network.read(batch, tower)
+        state.seeds = row_seeds(inputs["input_ids"], inputs["attention_mask"], seed)
+        return network.vectors(inputs, tower)
+
+    def finish(vectors: torch.Tensor) -> torch.Tensor:
+        vectors = vectors.to(next(network.l1.parameters()).dtype)
         return torch.cat([network.grade(vectors, tower).unsqueeze(-1), vectors], dim=-1)
 
-    result = [engine.map(encodings, forward) for encodings in (sides.generated, sides.references)]
-    grades = tuple(part[:, 0].double().numpy() for part in result)
-    return grades, tuple(part[:, 1:] for part in result)
+    result = map_inputs(engine, sides.inputs, lambda batch: finish(read(batch)), read, finish)
+    n = len(sides.n)
+    grades = result[:, 0].double().numpy()
+    return (grades[:n], grades[n:]), (result[:n, 1:], result[n:, 1:])

@@ -8,7 +8,8 @@ from evalapp.translation import gettext as _
 from scoring.ml.base import get_references
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.errors import TooFewData, TrainingDataError
-from scoring.ml.evaluators.perception.pairs import Sides, encode_pool, encode_sides
+from scoring.ml.evaluators.perception.pairs import Sides, encode_pool, encode_sides, find_form
+from scoring.ml.training.batches import count_texts
 from scoring.ml.training.checks import describe_left_out
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
 from scoring.ml.types import Dataset, Record
@@ -113,8 +114,14 @@ def set_references_apart(job: FitJob, texts: Texts) -> tuple[list[str], Texts]:
 def encode_texts(job: FitJob, tokenizer: PairTokenizer, texts: Texts) -> Sides:
     """Return the `texts` as the network of a `job` reads them, tokenised by `tokenizer`."""
     if job.flag("conditional"):
-        return encode_sides(tokenizer, texts.records, with_context=job.text("inputs") == "both")
+        return encode_sides(tokenizer, texts.records, form=find_form(job.text("inputs"), count_own_texts(job)))
     return encode_pool(tokenizer, texts.records, texts.pool)
+
+
+def count_own_texts(job: FitJob) -> int:
+    """Return how many texts a network of a `job` reads each alone; see `count_texts`."""
+    contexts = any(item.context or item.source for item in job.train.items)
+    return count_texts(job, contexts=contexts, single=True) if job.flag("conditional") else 0
 
 
 def label_system(record: Record) -> str:

@@ -18,7 +18,7 @@ from scoring.ml.evaluators.perception import arithmetic
 from scoring.ml.evaluators.perception.network import PerceptionNetwork
 from scoring.ml.evaluators.perception.pairs import PairBatches, Sides
 from scoring.ml.evaluators.perception.reading import Reading, grade_sides
-from scoring.ml.evaluators.perception.texts import Texts, encode_texts, find_texts, label_system
+from scoring.ml.evaluators.perception.texts import Texts, count_own_texts, encode_texts, find_texts, label_system
 from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
@@ -154,6 +154,8 @@ class Trainer:
         torch.manual_seed(job.torch_seed("network"))
         names = ("pooling", "confidence", "penalty_weight", "penalty_every")
         settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
+        if texts := count_own_texts(job):
+            settings["texts"] = texts
         network = PerceptionNetwork.from_source(
             job.encoder, settings, attention="eager" if penalty in TWICE else None
         )  # fmt: skip

@@ -71,7 +71,7 @@ def without_contexts(data: Dataset) -> Dataset:
     ("name", "given"),
     [
         ("shared-bert", {"inputs": "text"}), ("adversarial", {}), ("adversarial", {"inputs": "text"}),
-        ("comparative", {"comparison": False}),
+        ("comparative", {"comparison": False}), ("perception", {}), ("perception", {"inputs": "text"}),
     ],
 )  # fmt: skip
 def test_separate_equals_joint_where_texts_are_single(encoder: str, name: str, given: dict[str, Any]) -> None:

@@ -383,7 +383,7 @@ def test_discriminator_with_nan_outputs_has_no_loss(encoder: str, tmp_path: Path
     job = make_job("perception", data(), {"encoder": encoder}, dev=data(4), folder=tmp_path)
     trainer = Trainer(job, learnable(data()), learnable(data(4)), [])
     network = trainer._network(1, "none").eval()
-    reading = Reading(encode_sides(trainer.tokenizer, learnable(data(4)).records, with_context=True))
+    reading = Reading(encode_sides(trainer.tokenizer, learnable(data(4)).records, form="both"))
     assert np.isfinite(list(judge_held_out(network, reading, trainer.tokenizer.pad_id).values())).all()
     network.l1[0].weight.data.fill_(float("inf"))
     assert np.isnan(judge_held_out(network, reading, trainer.tokenizer.pad_id)["loss"])

@@ -33,29 +33,73 @@ def network(folder: str, **changes: Any) -> PerceptionNetwork:
 
 
 def pairs(rows: int = 3, seed: int = 1) -> dict[str, torch.Tensor]:
-    """Sides of unequal length, padded at the end."""
+    """Sides of unequal length, padded at the end: generations of 6 tokens, references of 8, the first of either 4."""
     generator = torch.Generator().manual_seed(seed)
-    found = {}
-    for prefix, length in (("gen_", 6), ("ref_", 8)):
-        ids = torch.randint(5, 20, (rows, length), generator=generator)
-        mask = torch.ones_like(ids)
-        mask[0, 4:] = 0
-        ids[mask == 0] = 0
-        found |= {prefix + "input_ids": ids, prefix + "attention_mask": mask}
-    return found
+    ids = torch.randint(5, 20, (2 * rows, 8), generator=generator)
+    mask = torch.ones_like(ids)
+    mask[:rows, 6:] = 0
+    mask[[0, rows], 4:] = 0
+    ids[mask == 0] = 0
+    places = torch.stack([torch.arange(rows), rows + torch.arange(rows)], dim=1)
+    return {"places": places, "input_ids": ids, "attention_mask": mask}
+
+
+def find_vectors(net: PerceptionNetwork, inputs: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Those of the generations and of the references."""
+    vectors = net.vectors({name: value for name, value in inputs.items() if name != "places"})
+    return vectors[inputs["places"][:, 0]], vectors[inputs["places"][:, 1]]
 
 
 def test_loss_is_equation_13_without_hints_and_dropout(folder: str) -> None:
     net = network(folder).eval()
     inputs = pairs()
     found = net(**inputs)
-    sides = [{k[4:]: v for k, v in inputs.items() if k.startswith(p)} for p in ("gen_", "ref_")]
-    v_gen, v_ref = (net.vectors(side) for side in sides)
+    v_gen, v_ref = find_vectors(net, inputs)
     p_ref = torch.sigmoid(net.grade(v_ref) - net.grade(v_gen))
     c = net.confide(v_gen + v_ref)
     wanted = -(c * p_ref + 1 - c).log().mean() + 0.1 * -c.log().mean()
     torch.testing.assert_close(found["loss"], wanted)
     torch.testing.assert_close(found["p_ref"], p_ref)
+
+
+@pytest.mark.parametrize("mode", ["none", "pair", "pooled"])
+def test_what_pairs_share_is_read_once_with_the_same_loss_and_gradient(folder: str, mode: str) -> None:
+    """Three generations with one reference, read once or three times."""
+    inputs = pairs()
+    shared = inputs["places"].clone()
+    shared[:, 1] = 4
+    chosen = [0, 1, 2, 4, 4, 4]
+    copies = {name: inputs[name][chosen] for name in ("input_ids", "attention_mask")} | {"places": inputs["places"]}
+    net = network(folder, penalty=mode).train()
+    found = []
+    for given in ({**inputs, "places": shared}, copies):
+        net.zero_grad()
+        net.steps.zero_()
+        torch.manual_seed(2)
+        loss = net(**given)["loss"]
+        loss.backward()
+        found.append([loss.detach(), *(p.grad.clone() for p in net.parameters() if p.grad is not None)])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["none", "pair", "interpolate", "pooled"])
+def test_padding_and_copies_do_not_change_separate_texts(folder: str, mode: str) -> None:
+    """Two pairs of one context, whose texts and contexts are read once or once for each unit."""
+    inputs = pairs(2)
+    # Texts 0 to 3; 3 is the context of three units, the last unit has none.
+    once = {**inputs, "units": torch.tensor([[0, 3], [1, 3], [2, 3], [2, -1]])}
+    once["places"] = torch.tensor([[0, 2], [1, 3]])
+    repeated = [0, 1, 2, 2, 3, 3, 3]
+    copies = {name: torch.nn.functional.pad(inputs[name][repeated], (0, 2)) for name in ("input_ids", "attention_mask")}
+    copies |= {"units": torch.tensor([[0, 4], [1, 5], [2, 6], [3, -1]]), "places": once["places"]}
+    net = network(folder, penalty=mode, texts=2, confidence=False).train()
+    found = []
+    for given in (once, copies):
+        net.steps.zero_()
+        torch.manual_seed(2)
+        found.append(net(**given)["loss"].detach())
+    torch.testing.assert_close(found[0], found[1], atol=1e-5, rtol=1e-4)
 
 
 def test_budget_adjusts_the_confidence_weight(folder: str) -> None:
@@ -124,8 +168,7 @@ def test_padding_does_not_enter_the_penalty(folder: str, mode: str) -> None:
     net.encoder.get_input_embeddings().weight.data[0] = 0.5  # type: ignore[union-attr,operator]
     inputs = pairs()
     longer = {
-        name: torch.nn.functional.pad(value, (0, 3)) if name.startswith("gen_") else value
-        for name, value in inputs.items()
+        name: value if name == "places" else torch.nn.functional.pad(value, (0, 3)) for name, value in inputs.items()
     }
     found = []
     for given in (inputs, longer):
@@ -167,7 +210,7 @@ def test_penalty_by_hand() -> None:
     x = torch.tensor([[[3.0], [4.0], [9.0]]], requires_grad=True)
     mask = torch.tensor([[1, 1, 0]])
     # d (x^2 / 2) / dx = x: norm 5 over the two that count, (5 - 1)^2 = 16.
-    assert float(gradient_penalty((x.pow(2) / 2).sum(dim=(1, 2)), [x], [mask]).detach()) == pytest.approx(16.0)
+    assert float(gradient_penalty((x.pow(2) / 2).sum(dim=(1, 2)), x, mask).detach()) == pytest.approx(16.0)
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta", "distilbert", "deberta-v2", "modernbert"])
@@ -180,5 +223,5 @@ def test_every_family_can_be_penalised(family: str, mode: str, tiny_family: Call
     if mode == "pair":
         # Embeddings in place of tokens must give the same text.
         net.eval()
-        side = {k[4:]: v for k, v in inputs.items() if k.startswith("gen_")}
+        side = {name: value[:3] for name, value in inputs.items() if name != "places"}
         torch.testing.assert_close(net.vectors(net._embedded(side)), net.vectors(side), atol=1e-5, rtol=1e-5)

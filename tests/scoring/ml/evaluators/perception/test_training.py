@@ -67,11 +67,9 @@ def network(encoder: str, **changes: Any) -> PerceptionNetwork:
 
 
 def pairs(rows: int) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(1)
-    ids = {prefix: torch.randint(5, 20, (rows, 6), generator=generator) for prefix in ("gen_", "ref_")}
-    return {f"{prefix}input_ids": one for prefix, one in ids.items()} | {
-        f"{prefix}attention_mask": torch.ones_like(one) for prefix, one in ids.items()
-    }
+    ids = torch.randint(5, 20, (2 * rows, 6), generator=torch.Generator().manual_seed(1))
+    places = torch.stack([torch.arange(rows), rows + torch.arange(rows)], dim=1)
+    return {"places": places, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
 def test_hints_go_to_some_and_all_pay_for_confidence(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +84,8 @@ def test_hints_go_to_some_and_all_pay_for_confidence(encoder: str, monkeypatch: 
 
     monkeypatch.setattr(torch, "bernoulli", drawn)
     net, inputs = network(encoder).train(), pairs(4)
-    vectors = [net.vectors({k[4:]: v for k, v in inputs.items() if k.startswith(side)}) for side in ("gen_", "ref_")]
+    both = net.vectors({name: value for name, value in inputs.items() if name != "places"})
+    vectors = both[:4], both[4:]
     p = net(**inputs)["p_ref"].detach()
     c = net.confide(vectors[0] + vectors[1]).detach()
     # Confidences clearly different from 1 and from each other.
@@ -148,7 +147,7 @@ def test_smaller_system_has_equal_share_in_one_model_for_all(encoder: str, tmp_p
     texts = learnable(whole)
     systems = [record.system for record in texts.records]
     assert systems == ["near"] * 3 + ["far"] * 8
-    sides = encode_sides(PairTokenizer(job.encoder), texts.records, with_context=True)
+    sides = encode_sides(PairTokenizer(job.encoder), texts.records, form="both")
     batches = PairBatches(sides, systems, systems, job, pad_id=0, phase="x")
     often = set()
     for epoch in range(6):
