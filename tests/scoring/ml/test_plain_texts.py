@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,6 +94,7 @@ def test_an_unknown_name_lists_near_ones_also_of_aliases():
     assert "bleu-corpus" in caught.value.near
 
 
+ROOT = Path(__file__).resolve().parents[3]
 METRICS = [entry.name for entry in catalogue() if not entry.learns and entry.loads_by_name]
 
 
@@ -115,3 +120,20 @@ def test_texts_without_context_are_refused():
     with pytest.raises(InvalidRecords, match=r"overlap cannot score a text with no context or source: .*contexts="):
         load("overlap").score(["a text"])
     assert not np.isnan(load("overlap").score(["a text"], sources=["a source"])).any()
+
+
+@pytest.mark.parametrize("call", ['load("bertscore").score(["a"], ["a"])', 'load("maude-base")', 'load("lab/model")'])
+def test_missing_packages_name_the_extra(call):
+    """Also how to install torch without the libraries for GPUs."""
+    program = f"""
+import importlib.util, sys
+import scoring.ml.errors as errors
+errors.find_spec = lambda name: None
+from scoring.ml import ScoringError, load
+try:
+    {call}
+except ScoringError as error:
+    sys.exit(str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    assert "pip install 'evalapp[torch]' (without the libraries for GPUs: uv pip install" in done.stderr
