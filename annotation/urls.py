@@ -18,6 +18,8 @@ from .views import (
     judging,
     mappings,
     own_answers,
+    participation,
+    recruitments,
     uploads,
     writing,
     writing_lists,
@@ -58,6 +60,22 @@ project_patterns = [
     ),
     path("campaigns/<int:pk>/judgements/", campaigns.judgement_list, name="campaign-judgements"),
     path("campaigns/<int:pk>/texts/", campaigns.unit_list, name="campaign-units"),
+    path("campaigns/<int:pk>/participants/", recruitments.recruitment_list, name="participants"),
+    path("campaigns/<int:pk>/participants/new/", recruitments.recruitment_new, name="participants-new"),
+    path("campaigns/<int:pk>/participants/bans/", recruitments.ban, name="participants-ban"),
+    path("campaigns/<int:pk>/participants/bans/<int:number>/lift/", recruitments.unban, name="participants-unban"),
+    path("campaigns/<int:pk>/participants/<int:number>/", recruitments.recruitment_show, name="participants-link"),
+    path("campaigns/<int:pk>/participants/<int:number>/edit/", recruitments.recruitment_edit, name="participants-edit"),
+    path(
+        "campaigns/<int:pk>/participants/<int:number>/participants.csv",
+        recruitments.payments_file,
+        name="participants-file",
+    ),
+    path(
+        "campaigns/<int:pk>/participants/<int:number>/withdraw/<int:participant>/",
+        recruitments.participant_withdraw,
+        name="participant-withdraw",
+    ),
     path("campaigns/<int:pk>/quality/", campaign_quality.quality, name="campaign-quality"),
     path("writing/<int:pk>/", writing_show.writing_show, name="writing"),
     path("writing/<int:pk>/preview/", writing_preview.preview, name="writing-preview"),
@@ -90,7 +108,10 @@ project_patterns = [
 ]
 
 urlpatterns = [
+    path("participate/<str:secret>/", participation.study, name="study"),
     path("my/", judging.my_work, name="my-work"),
+    path("my/participation/", participation.participation, name="my-participation"),
+    path("my/participation/withdraw/", participation.participation_withdraw, name="my-participation-withdraw"),
     path("my/writing/<int:pk>/", writing.write, name="write"),
     path("my/writing/<int:pk>/confirm/", writing.write_confirm, name="write-confirm"),
     path("my/writing/<int:pk>/guidelines/", writing.write_guidelines, name="write-guidelines"),

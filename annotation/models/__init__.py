@@ -27,6 +27,7 @@ from .data import (
 from .filters import RaterFilter
 from .imported_references import AttemptElsewhere, WrittenElsewhere
 from .kept import TextBlock
+from .recruitment import ConsentText, Participant, ParticipantBan, Recruitment
 from .uploads import Upload, UploadChange, UploadFault
 from .writing import (
     WritingAttempt,

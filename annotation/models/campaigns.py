@@ -40,6 +40,8 @@ class Campaign(BaseCampaign):
     control_count = models.PositiveIntegerField(default=0)
     #: Adaptive pair selection: units taken from the pool so far, at most `unit_count`.
     begun_count = models.PositiveIntegerField(default=0)
+    #: Judgements whose ratings were removed: tables that are computed from ratings depend on it.
+    removed_count = models.PositiveIntegerField(default=0, db_default=0)
     #: Appended to rater ids if an earlier campaign has the same aspects and outputs, so that both answers are kept.
     rater_suffix = models.CharField(max_length=70, blank=True)
     #: The run that creates the units of a large campaign.
@@ -138,12 +140,13 @@ class Slot(models.Model):
 
 class CampaignMember(BaseMember):
     """An annotator in a judging campaign. `seed` starts their random stream; `practised` and `given` count the
-    assignments they got (practice; all others)."""
+    assignments they got (practice; all others). `hired`: they have a row in `Participant`, whose place they need."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="members", db_index=False)
     seed = models.BigIntegerField()
     practised = models.PositiveIntegerField(default=0)
     given = models.PositiveIntegerField(default=0)
+    hired = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["campaign", "annotator"], name="one_campaign_member")]

@@ -38,7 +38,7 @@ FIELDS = (
 def compute_quality(campaign: Campaign) -> dict[str, Any]:
     """The figures of the quality page, cached until the next judgement."""
     last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
-    key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}"
+    key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}:{campaign.removed_count}"
     figures = cache.get(key)
     if figures is None:
         with collect_failures() as failed:

@@ -38,6 +38,7 @@ from .judging_rows import (
     lock_assignment,
     lock_member,
 )
+from .participants import check_may_answer
 from .statements import parse_moment, run, run_batch
 
 LONGEST = 86_400.0
@@ -49,6 +50,8 @@ WHY_TEXT: dict[str, str | Promise] = {
     "draft": gettext_lazy("This campaign is not open yet."),
     "paused": gettext_lazy("This campaign is paused. You can still submit the text that you have open."),
     "closed": gettext_lazy("This campaign is closed."),
+    "ended": gettext_lazy("You have finished this study. Thank you."),
+    "full": gettext_lazy("All places of this study are taken. Thank you for your interest."),
 }
 
 
@@ -227,6 +230,8 @@ def submit_answer(
                 raise NotThere(_("There is no such assignment of yours."))
             sheet = get_sheet(assignment.who.campaign_id, assignment.who.stamp, assignment.who.revision)
             check_right(user, assignment.who, sheet)
+            if assignment.who.hired:
+                check_may_answer(user, submission)
             checked = check_submission(assignment, sheet, submission, answer, note, seconds, replaces, now)
             return _store(cursor, assignment, sheet, checked, then, now)
     except IntegrityError as error:

@@ -25,6 +25,7 @@ from .judging import NextAssignment, Then, check_right, make_progress
 from .judging_handout import hand_out
 from .judging_later import free_slots, take_free_slot
 from .judging_rows import LockedAssignment, lock_assignment
+from .participants import check_may_answer
 from .statements import run
 
 DRAFT_BYTES, REMARK_LENGTH = 64_000, 4000
@@ -59,6 +60,8 @@ def save_draft(*, user: User, public: str, version: int, draft: Any) -> Draft:
             raise NotThere(_("There is no such assignment of yours."))
         sheet = get_sheet(assignment.who.campaign_id, assignment.who.stamp, assignment.who.revision)
         check_right(user, assignment.who, sheet)
+        if assignment.who.hired:
+            check_may_answer(user)
         if assignment.who.campaign_state == Campaign.State.CLOSED and assignment.state == Assignment.State.SUBMITTED:
             raise Conflict(_("The campaign is closed, so answers can no longer be changed."))
         lease_until = now + timedelta(minutes=sheet.lease_minutes)
@@ -124,6 +127,8 @@ def skip_assignment(*, user: User, public: str, reason: str = "", then: Then = "
         who = assignment.who
         sheet = get_sheet(who.campaign_id, who.stamp, who.revision)
         check_right(user, who, sheet)
+        if who.hired:
+            check_may_answer(user)
         if not sheet.options["allow_skip"]:
             raise NotAllowed(_("This campaign does not allow skipping."))
         row = Assignment.objects.select_for_update(of=("self",)).get(pk=assignment.id)

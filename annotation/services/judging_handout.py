@@ -12,20 +12,36 @@ from annotation.allocation.streams import coin, draw
 from annotation.models import Assignment, Campaign, Unit
 from annotation.selectors.judging_sheet import Sheet
 
-from . import judging_later, judging_rows
+from . import judging_later, judging_rows, participants
 from .judging_rows import AssignmentView, MemberContext
 from .statements import run, run_batch
 
 LONGEST_LEASE = timedelta(minutes=1440)  # the maximum of a plan
 
-Why = Literal["", "empty", "limit", "draft", "paused", "closed"]
+Why = Literal["", "empty", "limit", "draft", "paused", "closed", "ended", "full"]
 
 
 def hand_out(
     cursor: Any, who: MemberContext, sheet: Sheet, assignments: list[AssignmentView], *, ahead: bool, now: datetime
 ) -> tuple[AssignmentView | None, Why]:
     """An open assignment or a new one. The caller holds the lock of the member. At most two are open: the one on the
-    page and the one after it, which is requested in advance."""
+    page and the one after it, which is requested in advance. Hired participants need a place, and end when nothing is
+    left for them."""
+    if not who.hired:
+        return _hand_out(cursor, who, sheet, assignments, ahead=ahead, now=now)
+    if stopped := participants.admit(who, sheet, assignments, now):
+        return None, stopped
+    if ahead and participants.is_screening(who, assignments):
+        return None, "empty"
+    shown, why = _hand_out(cursor, who, sheet, assignments, ahead=ahead, now=now)
+    if why in ("limit", "empty") and not assignments:
+        return None, participants.end_participation(who, now)
+    return shown, why
+
+
+def _hand_out(
+    cursor: Any, who: MemberContext, sheet: Sheet, assignments: list[AssignmentView], *, ahead: bool, now: datetime
+) -> tuple[AssignmentView | None, Why]:
     place = 1 if ahead and assignments else 0
     if len(assignments) > place:
         return assignments[place], ""

@@ -23,7 +23,7 @@ from .statements import Statement, is_postgres, loads, parse_moment, run
 # ---- the annotator ----------------------------------------------------------------------------------------
 
 _WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campaigns IS NULL,
- m.id, m.seed, m.practised, m.given, m.done, m.skipped, m.seconds"""
+ m.id, m.seed, m.practised, m.given, m.done, m.skipped, m.seconds, m.hired"""
 
 
 @dataclass(slots=True)
@@ -44,6 +44,7 @@ class MemberContext:
     done: int
     skipped: int
     seconds: float
+    hired: bool
     user_id: int = 0
 
 
@@ -83,8 +84,9 @@ def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[
     run(
         cursor,
         """INSERT INTO annotation_campaignmember (campaign_id, annotator_id, seed, practised, given, done, skipped,
- seconds, joined_at) VALUES (%s, %s, %s, 0, 0, 0, 0, 0, %s) ON CONFLICT (campaign_id, annotator_id) DO NOTHING""",
-        [campaign_id, user_id, seed_of(row[0]), datetime.now(UTC)],
+ seconds, joined_at, hired) VALUES (%s, %s, %s, 0, 0, 0, 0, 0, %s,
+ EXISTS (SELECT 1 FROM annotation_participant WHERE user_id = %s)) ON CONFLICT (campaign_id, annotator_id) DO NOTHING""",
+        [campaign_id, user_id, seed_of(row[0]), datetime.now(UTC), user_id],
     )
     return True
 

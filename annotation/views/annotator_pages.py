@@ -28,6 +28,8 @@ TITLES = {
     "draft": gettext_lazy("Not open yet"),
     "paused": gettext_lazy("Paused"),
     "closed": gettext_lazy("Closed"),
+    "ended": gettext_lazy("All done"),
+    "full": gettext_lazy("All places are taken"),
 }
 
 

@@ -137,6 +137,8 @@ def judge(request: HttpRequest, pk: int) -> HttpResponse:
     turn = get_turn(get_next_assignment, request=request, pk=pk, model=Campaign)
     if turn is None:
         return redirect("annotation:my-guidelines", pk)
+    if request.user.is_participant and turn.shown is None and turn.why != "paused":
+        return redirect("annotation:my-participation")
     return page(request, PAGE, turn_context(request, campaign, turn))
 
 

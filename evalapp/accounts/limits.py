@@ -32,6 +32,8 @@ SIGN_IN_BY_ADDRESS = Limit("sign-in-ip", 100, 900)
 SIGN_IN_BY_NAME = Limit("sign-in-name", 50, 900)
 TOKEN_FAILURES = Limit("token", 30, 300)
 LINK_FAILURES = Limit("link", 30, 300)
+#: New participants from one address: invented ids must not use up the places of a study, but a whole class may come.
+PARTICIPANTS_BY_ADDRESS = Limit("participant-ip", 200, 900)
 RESETS_BY_ADDRESS = Limit("reset-ip", 10, 3600)
 RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 

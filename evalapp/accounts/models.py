@@ -25,8 +25,8 @@ SLUG = RegexValidator(
 
 
 class User(AbstractUser):
-    """A user. `theme` and `preferences` are display settings, stored on the server so that they apply on all
-    devices."""
+    """A user. `theme` and `preferences` are display settings, stored on the server so that they apply on all devices.
+    `is_participant`: the account of a hired participant, which has no password, tokens or other projects."""
 
     class Theme(models.TextChoices):
         SYSTEM = "system", _("As the system")
@@ -35,6 +35,7 @@ class User(AbstractUser):
 
     theme = models.CharField(max_length=6, choices=Theme.choices, default=Theme.SYSTEM)
     preferences = models.JSONField(default=dict, blank=True)
+    is_participant = models.BooleanField(default=False, db_default=False, editable=False)
 
     def __str__(self) -> str:
         """Return the name that the user chose and the user name, because any user may choose the name “owner”."""

@@ -83,6 +83,12 @@ def check_scope(user: User, need: Need) -> None:
         raise NotAllowed(_missing_scope(need))
 
 
+def check_no_participant(user: User) -> None:
+    """Raise `NotAllowed` for the account of a hired participant, which is for one study only."""
+    if user.is_participant:
+        raise NotAllowed(_("This account was made for one study, so this is not possible with it."))
+
+
 def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
     """Return the user's projects, each with `my_role` and `people` (number of members)."""
     mine = Membership.objects.filter(project=OuterRef("pk"), user=user if user.is_authenticated else None)

@@ -163,7 +163,7 @@ def _described(project: Project) -> list[tuple[Any, ...]]:
         of("scores", ScoreSet.objects.filter(project=project), "pk", "scored_at", Value("")),
         of("scores", written, "n", "set__name", "gone"),
         of("upload", uploads, "last", "state", "n"),
-        of("judgement", Campaign.objects.filter(project=project).annotate(last=judged), "pk", Value(""), "last"),
+        of("judgement", Campaign.objects.filter(project=project).annotate(last=judged), "pk", "removed_count", "last"),
     ]
     return list(parts[0].union(*parts[1:], all=True))
 

@@ -5,7 +5,7 @@ from typing import Any
 from django.db import transaction
 
 from evalapp.accounts.models import User
-from evalapp.accounts.selectors import active_tokens
+from evalapp.accounts.selectors import active_tokens, check_no_participant
 from evalapp.common import audit
 from evalapp.common.display import Display
 from evalapp.common.naming import check_names
@@ -19,6 +19,8 @@ FIELDS = ("first_name", "email", "theme", "preferences")
 def update_account(*, user: User, **changes: Any) -> User:
     """Change name, e-mail or display. The audit log gets the names of changed fields, not their values."""
     changed = [name for name in FIELDS if name in changes and getattr(user, name) != changes[name]]
+    if {"first_name", "email"} & set(changed):
+        check_no_participant(user)
     if "first_name" in changed:
         check_names(first_name=changes["first_name"])
     if changed:

@@ -17,7 +17,7 @@ from django.utils.translation import gettext_lazy
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import CAMPAIGN_PAGES, Invitation, Membership, Project, User, resolve_landing
 from evalapp.accounts.roles import Role
-from evalapp.accounts.selectors import with_creators
+from evalapp.accounts.selectors import check_no_participant, with_creators
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
 from evalapp.common.naming import check_names, find_name_faults
@@ -115,6 +115,7 @@ def find_followed_invitation(*, secret: str, user: Any) -> Invitation | None:
 def accept_invitation(*, secret: str, user: User) -> tuple[Membership, Invitation]:
     """Join a project. Members keep their role; a use is counted only if the link gives them access to more campaigns.
     Only one of two concurrent users gets the last use."""
+    check_no_participant(user)
     invitation = find_invitation(secret=secret)
     campaign = invitation.campaign
     member = Membership.objects.select_for_update().filter(project=invitation.project, user=user).first()

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import ApiToken, Project, User
 from evalapp.accounts.roles import SCOPES
+from evalapp.accounts.selectors import check_no_participant
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Fault
 from evalapp.common.naming import find_name_faults
@@ -23,6 +24,7 @@ def create_token(
     *, user: User, name: str, scopes: Sequence[str], days: int = 90, project: Project | None = None
 ) -> tuple[ApiToken, str]:
     """Return a new token and its secret, which is not stored. A token never has more permissions than its user."""
+    check_no_participant(user)
     faults = find_name_faults(name=name)
     if not name.strip():
         faults.append(Fault(_("Give the token a name that says where it is used."), field="name"))

@@ -54,13 +54,14 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     row, followed = _find(request, secret)
     if followed:
         return redirect(row.landing or "home")
-    if request.method == "POST" and request.user.is_authenticated:
+    is_member = request.user.is_authenticated and not request.user.is_participant
+    if request.method == "POST" and is_member:
         return _welcome(request, *accept_invitation(secret=secret, user=request.user))
     form = JoinForm(request.POST or None)
     if joined := submit(form, partial(join_with_new_account, secret=secret)):
         login(request, joined[0].user, backend="evalapp.accounts.backends.PasswordBackend")
         return _welcome(request, *joined)
     sign_in = f"{reverse('accounts:login')}?{urlencode({'next': request.path})}"
-    context = {"invitation": row, "form": form, "sign_in": sign_in}
+    context = {"invitation": row, "form": form, "sign_in": sign_in, "is_member": is_member}
     context["campaign_kind"] = row.campaign.partition(":")[0]
     return page(request, "accounts/people/join.html", context, status=422 if form.errors else 200)
