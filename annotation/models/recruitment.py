@@ -22,7 +22,8 @@ from .visible import ProjectRows
 
 class Recruitment(models.Model):
     """A link for hired participants. Only the digest of its secret is stored. `settings` are those of
-    `annotation.allocation.recruitment`; `refusals` counts people who did not consent, of whom nothing else is stored."""
+    `annotation.allocation.recruitment`; `refusals` counts people who did not consent, and nothing else is stored about
+    them."""
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="recruitments")
     label = models.CharField(max_length=100, blank=True)
@@ -73,9 +74,9 @@ class ConsentText(models.Model):
 
 
 class Participant(models.Model):
-    """A hired participant with an own account. `place` is the number of the place that they hold, which is released when
-    `lease_until` has passed; `browser` is the digest of the browser's key. `failed_rules` names the rules of the link
-    that they failed. After withdrawal only the account number, state and place are left."""
+    """A hired participant with an own account. `place` is the number of the place that they hold, which is released
+    when `lease_until` has passed; `browser` is the digest of the browser's key. `failed_rules` names the rules of the
+    link that they failed. After withdrawal only the account number, state and place are left."""
 
     class State(models.TextChoices):
         WORKING = "working", _("Working")

@@ -85,7 +85,8 @@ def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[
         cursor,
         """INSERT INTO annotation_campaignmember (campaign_id, annotator_id, seed, practised, given, done, skipped,
  seconds, joined_at, hired) VALUES (%s, %s, %s, 0, 0, 0, 0, 0, %s,
- EXISTS (SELECT 1 FROM annotation_participant WHERE user_id = %s)) ON CONFLICT (campaign_id, annotator_id) DO NOTHING""",
+ EXISTS (SELECT 1 FROM annotation_participant WHERE user_id = %s))
+ ON CONFLICT (campaign_id, annotator_id) DO NOTHING""",
         [campaign_id, user_id, seed_of(row[0]), datetime.now(UTC), user_id],
     )
     return True

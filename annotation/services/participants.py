@@ -20,25 +20,28 @@ from django.utils.translation import gettext_lazy
 
 from annotation.allocation.recruitment import RecruitmentPlan, list_failed_rules, read_question_answers
 from annotation.allocation.texts import UNSTORABLE, is_storable
-from annotation.models import Assignment, Campaign, ConsentText, Judgement, Participant, Recruitment, Unit
+from annotation.models import Campaign, ConsentText, Judgement, Participant, Recruitment
 from annotation.selectors.judging_sheet import Sheet
 from annotation.selectors.own_campaigns import make_campaign_key
-from annotation.selectors.participants import compute_works, find_obstacle, list_held_places
+from annotation.selectors.participants import compute_works, find_obstacle
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import add_member
 from evalapp.accounts.services.members import ALPHABET
-from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict, EvalappError, Fault, NotAllowed
+from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
 from .judging_rows import AssignmentView, MemberContext
 
 State = Participant.State
 REMARK_LENGTH = 2_000
 OBSTACLES: dict[str, str | Promise] = {
-    "banned": gettext_lazy("You cannot take part in this study. If you think this is a mistake, contact the researchers."),
-    "earlier": gettext_lazy("You have taken part in an earlier study of these researchers, so you cannot take part in this one."),
+    "banned": gettext_lazy(
+        "You cannot take part in this study. If you think this is a mistake, contact the researchers."
+    ),
+    "earlier": gettext_lazy(
+        "You have taken part in an earlier study of these researchers, so you cannot take part in this one."
+    ),
     "draft": gettext_lazy("This study has not started yet. Please open the link again later."),
     "paused": gettext_lazy("This study is paused. Please open the link again later."),
     "closed": gettext_lazy("This study has ended. Thank you for your interest."),
@@ -62,8 +65,8 @@ class OtherBrowser(NotAllowed):
     def __init__(self) -> None:
         super().__init__(
             _(
-                "Somebody has begun this study with your participant id in another browser. Continue in that browser. If "
-                "it was not you, contact the researchers."
+                "This study was begun with your participant id in another browser. Continue in that browser. If it was "
+                "not you, contact the researchers."
             )
         )
 

@@ -274,7 +274,8 @@ def participation_withdraw(request: HttpRequest) -> HttpResponse:
     recruitment = person.recruitment
     logout(request)
     context = {
-        "recruitment": recruitment, "plan": recruitment.plan, "name": "withdrawn", "title": _("Your answers are deleted"),
+        "recruitment": recruitment, "plan": recruitment.plan, "name": "withdrawn",
+        "title": _("Your answers are deleted"),
         "text": _("Your answers and your participant id are no longer stored. You can close this page."),
     }  # fmt: skip
     return page(request, OUTCOME, context)
