@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from . import assignments, campaigns, exports, judgements, rows, uploads, writing
+from . import assignments, campaigns, exports, judgements, recruitments, rows, uploads, writing
 
 urlpatterns: list = [
     path("projects/<slug:slug>/campaigns/", campaigns.VIEWS.campaigns.as_view(), name="api-project-campaigns"),
@@ -11,6 +11,20 @@ urlpatterns: list = [
     path("campaigns/<int:pk>/flags/", campaigns.VIEWS.flags.as_view(), name="api-campaign-flags"),
     path("flags/<int:pk>/resolve/", campaigns.VIEWS.resolve_flag.as_view(), name="api-flag-resolve"),
     path("campaigns/<int:pk>/judgements/", judgements.CampaignJudgements.as_view(), name="api-campaign-judgements"),
+    path(
+        "campaigns/<int:pk>/recruitments/",
+        recruitments.CampaignRecruitments.as_view(),
+        name="api-campaign-recruitments",
+    ),
+    path("recruitments/<int:pk>/", recruitments.RecruitmentDetail.as_view(), name="api-recruitment"),
+    path(
+        "recruitments/<int:pk>/participants/",
+        recruitments.RecruitmentParticipants.as_view(),
+        name="api-recruitment-participants",
+    ),
+    path(
+        "participants/<int:pk>/withdraw/", recruitments.ParticipantWithdraw.as_view(), name="api-participant-withdraw"
+    ),
     path("campaigns/<int:pk>/next/", assignments.NextAssignmentView.as_view(), name="api-campaign-next"),
     path("assignments/", assignments.OwnAssignments.as_view(), name="api-assignments"),
     path("assignments/<slug:public>/", assignments.OwnAssignment.as_view(), name="api-assignment"),

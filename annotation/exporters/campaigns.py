@@ -1,6 +1,7 @@
 """Campaigns of a project in an export, as anonymous figures, and its rater filters. Imported campaigns are exported
 unchanged."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from statistics import median
 from typing import Any
@@ -13,7 +14,9 @@ from annotation.models import (
     CampaignMember,
     ItemFlag,
     Judgement,
+    Participant,
     RaterFilter,
+    Recruitment,
     Unit,
     WritingAttempt,
     WritingCampaign,
@@ -25,6 +28,11 @@ from annotation.selectors.imported_campaigns import list_imported_campaigns
 from evalapp.accounts.models import Project
 
 Row = dict[str, Any]
+#: Settings of links that readers of a data set need; codes and return addresses are secrets of the study.
+_EXPORTED_SETTINGS = (
+    "questions", "pass_mark", "min_controls", "min_seconds", "min_agreement", "replace_failed", "pay", "pay_failed",
+    "pay_screened", "bonus", "bonus_controls", "currency",
+)  # fmt: skip
 
 
 def rows(project: Project, raters: Callable[[str], str]) -> Iterator[tuple[str, Row]]:
@@ -85,7 +93,23 @@ def _count_judging(row: Campaign) -> Row:
         "flags": ItemFlag.objects.filter(campaign=row).count(),
         "median_seconds": round(median(seconds), 1) if seconds else None,
         "hours": round(sum(seconds) / 3600, 2) if seconds else None,
+        **_describe_recruitments(row),
     }  # fmt: skip
+
+
+def _describe_recruitments(row: Campaign) -> Row:
+    """How participants were hired, without anything about single ones; nothing for campaigns without."""
+    links = []
+    for link in Recruitment.objects.filter(campaign=row).order_by("pk"):
+        states = Counter(link.participants.values_list("state", flat=True))
+        plan = link.plan.as_dict()
+        links.append({
+            "places": link.places, "participants": {state: states[state] for state in Participant.State.values},
+            "refused": link.refusals,
+            "consent_texts": list(link.consent_texts.order_by("version").values("version", "text")),
+            **{name: plan[name] for name in _EXPORTED_SETTINGS},
+        })  # fmt: skip
+    return {"recruitment": links} if links else {}
 
 
 def _count_writing(row: WritingCampaign) -> Row:

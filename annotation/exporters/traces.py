@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from annotation.allocation.answers import turn
-from annotation.models import Campaign, Comparison, Judgement, Rating
+from annotation.models import Campaign, Comparison, Judgement, Participant, Rating
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
 from evalapp.common.models import AuditEvent
@@ -22,6 +22,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     ),
     "raters": (
         "rater", "from_upload", "n_ratings", "n_comparisons", "n_judgements", "median_seconds", "first_at", "last_at",
+        "participant", "answers",
     ),
     "audit": ("position", "at", "actor", "verb", "object", "detail", "content", "link"),
 }  # fmt: skip
@@ -94,13 +95,25 @@ def raters(project: Project, called: Callable[[str], str]) -> Iterator[tuple[str
         moments[name].append(at)
         if took is not None:
             seconds[name].append(took)
-    for name in sorted({*rows_by_rater, *moments} - {""}):
+    hired = _list_hired(project, names)
+    for name in sorted({*rows_by_rater, *moments, *hired} - {""}):
         row = {"rater": name, **rows_by_rater[name], "n_judgements": len(moments[name])}
         if seconds[name]:
             row["median_seconds"] = median(seconds[name])
+        row |= hired.get(name, {})
         if moments[name]:
             row |= {"first_at": min(moments[name]).isoformat(), "last_at": max(moments[name]).isoformat()}
         yield "raters", row
+
+
+def _list_hired(project: Project, names: dict[int, str]) -> dict[str, Row]:
+    """Hired participants by rater: their state, and their answers to questions if they agreed to their export."""
+    people = Participant.objects.filter(recruitment__campaign__project=project)
+    rows = {}
+    for user, state, answers, may_export in people.values_list("user", "state", "answers", "may_export"):
+        if user in names and state != Participant.State.WITHDRAWN:
+            rows[names[user]] = {"participant": state, **({"answers": answers} if may_export else {})}
+    return rows
 
 
 def audit(project: Project) -> Iterator[tuple[str, Row]]:

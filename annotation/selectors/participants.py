@@ -55,6 +55,16 @@ def get_recruitment(*, user: User, pk: int, need: Need = "write") -> Recruitment
     raise NotThere(_("There is no such link for participants that you can see."))
 
 
+def get_participant(*, user: User, pk: int, need: Need = "write") -> Participant:
+    """A participant, if the user's role in the project covers `need`."""
+    rows = Participant.objects.select_related("user", "recruitment__campaign__project")
+    row = rows.filter(pk=pk if pk < 2**63 else 0).first()
+    if row is None:
+        raise NotThere(_("There is no such participant that you can see."))
+    get_project(user=user, slug=row.recruitment.campaign.project.slug, need=need)
+    return row
+
+
 def get_own_participation(user: Any) -> Participant:
     """The participant whose account this is."""
     rows = Participant.objects.select_related("recruitment__campaign__project")

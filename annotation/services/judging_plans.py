@@ -19,6 +19,7 @@ from annotation.models import (
     Item,
     Judgement,
     Output,
+    Participant,
     Rating,
     Reference,
     System,
@@ -43,7 +44,7 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
     verb = "campaign"
     changeable = ("name", "guidelines", "max_per_annotator", "lease_minutes", "options")
     read_plan = staticmethod(read_plan)
-    delete_refusal = gettext_lazy("The campaign has judgements, so it cannot be deleted. Close it instead.")
+    delete_refusal = gettext_lazy("The campaign has judgements or participants, so it cannot be deleted. Close it.")
 
     def current_plan(self, campaign: Campaign) -> dict[str, Any]:
         return make_campaign_plan(campaign)
@@ -108,7 +109,10 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
         return campaign
 
     def has_answers(self, campaign: Campaign) -> bool:
-        return Judgement.objects.filter(campaign=campaign).exists()
+        return (
+            Judgement.objects.filter(campaign=campaign).exists()
+            or Participant.objects.filter(recruitment__campaign=campaign).exists()
+        )
 
     def delete_rows(self, campaign: Campaign) -> None:
         Assignment.objects.filter(campaign=campaign).delete()

@@ -9,6 +9,7 @@ from annotation.models import (
     Assignment,
     ItemFlag,
     Judgement,
+    Participant,
     WritingAttempt,
     WritingFlag,
     WritingTask,
@@ -30,6 +31,7 @@ def own_parts(*, user: User) -> list[OwnData]:
     flags = ItemFlag.objects.filter(assignment__annotator=user).order_by("pk")
     attempts = WritingAttempt.objects.filter(member__annotator=user).order_by("pk")
     written = WrittenReference.objects.filter(member__annotator=user).order_by("pk")
+    taken_part = Participant.objects.filter(user=user).exclude(state=Participant.State.WITHDRAWN)
     item_flags = WritingFlag.objects.filter(task__member__annotator=user).order_by("pk")
     return [
         OwnData("judgements", _("Your answers in all versions, with notes and times in seconds."), list(judged.values(
@@ -43,6 +45,10 @@ def own_parts(*, user: User) -> list[OwnData]:
             "campaign__name", "task__public", "number", "text", "decision", "seconds", "created_at"))),
         OwnData("references", _("Your accepted texts, with their current state."), list(written.values(
             "campaign__name", "public", "text", "state", "created_at"))),
+        OwnData("participation", _("Your participation in a study, with your consent and answers to questions."),
+            list(taken_part.values(
+                "external_id", "meta", "state", "consent__version", "consent__text", "consented_at", "answers",
+                "may_export", "remark", "joined_at", "ended_at"))),
     ]  # fmt: skip
 
 
@@ -67,6 +73,7 @@ def withdraw_texts(*, user: User) -> dict[str, int]:
         "notes": judgements.exclude(note="").update(note=""),
         "flags": ItemFlag.objects.filter(assignment__annotator=user).exclude(text="").update(text="")
         + WritingFlag.objects.filter(task__member__annotator=user).exclude(text="").update(text=""),
+        "remarks": Participant.objects.filter(user=user).exclude(remark="").update(remark=""),
         "drafts": Assignment.objects.filter(annotator=user).exclude(draft=None).update(draft=None)
         + WritingTask.objects.filter(member__annotator=user).exclude(draft=None).update(draft=None),
         "attempts": WritingAttempt.objects.filter(member__annotator=user)

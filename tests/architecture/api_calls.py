@@ -127,6 +127,14 @@ CALLS: dict[str, Call] = {
          "aspects": [{"name": "naturalness", "question": "How natural is it?", "low": 1, "high": 6}]}
     ),
     "campaigns_partial_update": Call({"guidelines": "Judge the language only."}),
+    "campaigns_recruitments_create": Call(
+        {"label": "Prolific, November", "places": 100, "platform": "prolific", "consent": "We store your answers.",
+         "questions": [{"name": "age", "question": "How old are you?", "kind": "number", "low": 18, "high": 99}],
+         "outcomes": {"passed": {"address": "https://app.prolific.com/submissions/complete?cc=C1"},
+                      "full": {"code": "C2"}},
+         "min_seconds": 3, "pay": 2.5, "currency": "GBP"}
+    ),
+    "recruitments_partial_update": Call({"places": 120}),
     "campaigns_destroy": Call(before=_draft),
     "campaigns_open_create": Call(before=_draft),
     "campaigns_resume_create": Call(before=_state(Campaign, "campaign", Campaign.State.PAUSED)),

@@ -6,7 +6,8 @@ anonymous users are sent to sign in (pages) or get 401 (API). Needs are those of
 
 - `open`: everybody, without signing in,
 - `signed-in`: everybody with an account; the address names no project,
-- `mine`: the object belongs to Anna, the annotator, and to no other user, whatever their role.
+- `mine`: the object belongs to Anna, the annotator, and to no other user, whatever their role,
+- `hired`: hired participants, whose accounts open one campaign only (“hired campaign” in the test's world).
 
 Named parts of the address are filled from the test's world (see `World.part`): `pk="campaign"` takes the number of a
 campaign; the same goes for values of the body. An address that only takes POST says so; one with several methods has a
@@ -134,6 +135,30 @@ PAGES: dict[str, list[Rule]] = {
     "annotation:campaign-move": [
         R("write", pk="campaign", move="pause"),
         R("write", "post", pk="campaign", move="pause"),
+    ],
+    # ---- hired participants
+    "annotation:study": [
+        R("open", secret="hired secret", query="?participant=x"),
+        R("open", "post", secret="hired secret", query="?participant=x"),
+    ],
+    "annotation:my-participation": [R("hired"), R("hired", "post")],
+    "annotation:my-participation-withdraw": [R("hired"), R("hired", "post")],
+    "annotation:participants": [R("write", pk="hired campaign")],
+    "annotation:participants-new": [R("write", pk="hired campaign"), R("write", "post", pk="hired campaign")],
+    "annotation:participants-ban": [R("write", "post", {"external_id": "x"}, pk="hired campaign")],
+    "annotation:participants-unban": [R("write", "post", pk="hired campaign", number="ban")],
+    "annotation:participants-link": [
+        R("write", pk="hired campaign", number="hired link"),
+        R("write", "post", {"do": "close"}, pk="hired campaign", number="hired link"),
+    ],
+    "annotation:participants-edit": [
+        R("write", pk="hired campaign", number="hired link"),
+        R("write", "post", pk="hired campaign", number="hired link"),
+    ],
+    "annotation:participants-file": [R("write", pk="hired campaign", number="hired link")],
+    "annotation:participant-withdraw": [
+        R("write", pk="hired campaign", number="hired link", participant="participant"),
+        R("write", "post", pk="hired campaign", number="hired link", participant="participant"),
     ],
     # ---- corpora
     "retrieval:corpus-list": [R("read")],
@@ -365,6 +390,13 @@ API: dict[str, list[Rule]] = {
     "api-campaign-close": [R("write", "post", pk="campaign")],
     "api-campaign-progress": [R("read", pk="campaign")],
     "api-campaign-flags": [R("read", pk="campaign")],
+    "api-campaign-recruitments": [
+        R("write", pk="hired campaign"),
+        R("write", "post", {"places": 5}, pk="hired campaign"),
+    ],
+    "api-recruitment": [R("write", pk="hired link"), R("write", "patch", pk="hired link")],
+    "api-recruitment-participants": [R("write", pk="hired link")],
+    "api-participant-withdraw": [R("write", "post", pk="participant")],
     "api-flag-resolve": [R("write", "post", pk="flag")],
     "api-campaign-judgements": [R("read", pk="campaign")],
     "api-campaign-next": [R("annotate", "post", pk="campaign")],

@@ -24,8 +24,8 @@ from tests.architecture.world import Side, World, make_world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("walk")]
 
-ROLES = ("owner", "researcher", "annotator", "viewer", "stranger", "anonymous")
-MEMBERS = ROLES[:4]
+ROLES = ("owner", "researcher", "annotator", "viewer", "participant", "stranger", "anonymous")
+MEMBERS = ROLES[:5]
 RULES = {**PAGES, **API}
 METHODS = ("get", "post", "put", "patch", "delete")
 #: Statuses that mean: permitted, but invalid.
@@ -143,12 +143,16 @@ def expected(rule: Rule, role: str) -> set[str]:
         return {"sign in"}
     if rule.need == "signed-in":
         return {"in"}
+    if rule.need == "hired":
+        return {"in"} if role == "participant" else {"nothing"}
     if rule.need == "researcher-somewhere":
         return {"in"} if role in ("owner", "researcher", "stranger") else {"no"}
     if rule.need == "mine":
         return {"in"} if role == "annotator" else {"no", "nothing"}
     if role == "stranger":
         return {"nothing"}
+    if role == "participant":  # tests/annotation/test_participants.py opens their own campaign
+        return {"in"} if rule.need == "member" else {"no", "nothing"}
     return {"in"} if role in ROLES_FOR[rule.need] else {"no", "nothing"}
 
 
@@ -177,7 +181,7 @@ def _names_objects(name: str, rule: Rule, world: World) -> bool:
 def test_foreign_objects(world, name, rule):
     """Sam's objects are invisible to everyone in Olga's project, at their own address and under Olga's project."""
     if rule.need == "open" or not _names_objects(name, rule, world):
-        assert rule.need in ("open", "signed-in", "researcher-somewhere")
+        assert rule.need in ("open", "signed-in", "researcher-somewhere", "hired")
         return
     wrong = {}
     for role in MEMBERS:

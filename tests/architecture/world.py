@@ -11,6 +11,8 @@ from annotation.services import campaigns, exports, judging
 from annotation.services.campaigns import create_writing, open_campaign
 from annotation.services.filters import create_filter
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.participants import Applicant, Entry, join_study
+from annotation.services.recruitments import ban_participant, create_recruitment
 from annotation.services.writing_acts import flag_task
 from annotation.services.writing_attempts import submit_attempt
 from annotation.services.writing_handout import get_next_task
@@ -56,6 +58,8 @@ class World:
     sessions: dict[str, str] = field(default_factory=dict)
 
     def user(self, role: str) -> User | None:
+        if role == "participant":
+            return User.objects.get(pk=self.own.values["participant user"])
         return None if role == "anonymous" else getattr(self.cast, role)
 
     def part(self, side: Side, name: str, value: Any) -> Any:
@@ -112,6 +116,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     written = WrittenReference.objects.get(campaign=writing)
     flagged = flag_task(user=annotator, public=view.public, reason="broken", text="no sense")
     landing = f"/my/writing/{writing.pk}/"
+    hired = make_hired(project, owner=owner)
     writing_link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=landing)
     return Side(
         project,
@@ -146,8 +151,26 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "written": written.pk,
             "written public": written.public,
             "writing link": writing_link.pk,
+            **hired,
         },
     )
+
+
+def make_hired(project: Project, *, owner: User) -> dict[str, Any]:
+    """A campaign with a link for hired participants, one of them, and a ban."""
+    plan = {**PLAN, "slug": "hired", "name": "Hired"}
+    campaign = campaigns.create_campaign(project=project, user=owner, plan=plan)
+    campaign = campaigns.open_campaign(campaign=campaign, user=owner, here=True)
+    settings = {"places": 3, "outcomes": {"passed": {"code": "C1"}}, "meta_parameters": ["SESSION_ID"]}
+    link, secret = create_recruitment(campaign=campaign, user=owner, settings=settings)
+    person = join_study(
+        recruitment=link, applicant=Applicant("p-1", {"SESSION_ID": "s"}, "browser"), entry=Entry(0, {})
+    )
+    ban = ban_participant(project=project, user=owner, external_id="p-2", reason="copies answers")
+    return {
+        "hired campaign": campaign.pk, "hired link": link.pk, "hired secret": secret, "participant": person.pk,
+        "participant user": person.user_id, "ban": ban.pk,
+    }  # fmt: skip
 
 
 def make_writing(project: Project, *, owner: User, corpus: str) -> WritingCampaign:

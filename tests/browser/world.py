@@ -28,6 +28,8 @@ from annotation.services.campaigns import close_campaign, create_campaign, creat
 from annotation.services.filters import create_filter
 from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import flag_assignment
+from annotation.services.participants import Applicant, Entry, join_study
+from annotation.services.recruitments import ban_participant, create_recruitment
 from annotation.services.table_uploads import receive_table
 from annotation.services.uploads import Incoming
 from annotation.services.writing_acts import flag_task
@@ -73,6 +75,7 @@ ROUTES_WITHOUT_PAGE = {
     "run-cancel", "run-retry", "health-live",
     "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
     "scoring:choose", "scoring:games", "scoring:annotate",
+    "annotation:participants-ban", "annotation:participants-unban", "annotation:participants-file",
     "annotation:campaign-guidelines-preview", "annotation:campaign-estimate", "annotation:writing-estimate",
     "annotation:export-delete",
     "annotation:campaign-check-remove", "annotation:campaign-flag-resolve", "annotation:campaign-invitation-revoke",
@@ -154,6 +157,7 @@ def make_world(cast: Cast) -> World:
     _add_people(world, invitation)
     _add_data(world, items[0], upload)
     _add_campaigns(world, judged, draft)
+    _add_participants(world)
     _add_writing(world)
     _add_scoring(world)
     _add_references(world)
@@ -257,6 +261,47 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
     public = get_next_assignment(user=cast.annotator, campaign_id=judged.pk).shown.public
     for name in ("one", "skip", "flag"):
         world.add(cast.annotator, f"annotation:judge-{name}", judged.pk, public)
+
+
+def _add_participants(world: World) -> None:
+    """A campaign with hired participants: one has passed, one is working."""
+    cast, slug = world.cast, world.cast.project.slug
+    plan = {"name": "Hired", "kind": "likert", "aspects": SCALES[:1], "items": {"sample": 2}, "max_per_annotator": 1}
+    campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
+    campaign = open_campaign(campaign=campaign, user=cast.researcher, here=True)
+    settings = {
+        "label": "Prolific, May", "places": 5, "platform": "prolific", "pay": 2.5, "bonus": 0.5, "currency": "GBP",
+        "consent": "We store your **answers** under a pseudonym.\n\n" + "You can stop at any time. " * 20,
+        "contact": "study@example.org",
+        "outcomes": {"passed": {"code": "C-PASSED", "address": "https://platform.example/?cc={code}"}},
+        "questions": [
+            {"name": "age", "question": "How old are you?", "kind": "number", "low": 18, "high": 99},
+            {"name": "english", "question": "Is English your first language?", "kind": "choice",
+             "choices": ["yes", "no"]},
+            {"name": "remarks", "question": "Anything we should know?", "kind": "text", "required": False},
+        ],
+    }  # fmt: skip
+    link, secret = create_recruitment(campaign=campaign, user=cast.researcher, settings=settings)
+    people = []
+    for name in ("5f2a-passed", "5f2a-working"):
+        entry = Entry(1, {"age": "30", "english": "yes"})
+        people.append(join_study(recruitment=link, applicant=Applicant(name, {}, name), entry=entry))
+    done, working = people
+    shown = get_next_assignment(user=done.user, campaign_id=campaign.pk).shown
+    submit_answer(
+        user=done.user, public=shown.public, submission=uuid4(), answer={"naturalness": 4}, then="next", seconds=9
+    )
+    ban_participant(project=cast.project, user=cast.researcher, external_id="5f2a-banned", reason="Copied answers.")
+    world.add(None, "annotation:study", secret)
+    world.add(None, "annotation:study", secret, query="?PROLIFIC_PID=5f2a-new")
+    for person in people:
+        world.add(person.user, "annotation:my-participation")
+        world.add(person.user, "annotation:my-participation-withdraw")
+    for name in ("", "-new"):
+        world.add(cast.researcher, f"annotation:participants{name}", slug, campaign.pk)
+    for name in ("link", "edit"):
+        world.add(cast.researcher, f"annotation:participants-{name}", slug, campaign.pk, link.pk)
+    world.add(cast.researcher, "annotation:participant-withdraw", slug, campaign.pk, link.pk, working.pk)
 
 
 def _add_writing(world: World) -> None:
