@@ -68,6 +68,8 @@ class Visitor:
     def finish(self, value: int = 4) -> Any:
         """Begin and answer until no text is left."""
         response = self.begin()
+        if not Participant.objects.filter(recruitment=self.study.link, external_id=self.external_id).exists():
+            return response
         while self.get_open():
             response = self.answer(value)
             response = self.client.get(f"/my/{self.study.campaign.pk}/", follow=True)

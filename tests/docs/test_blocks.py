@@ -70,6 +70,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "evalapp meta weekend --pairs --evaluators length random judge": GAMES,
         "report = project.create_report": "a client: tests/evalapp/client/test_reports.py",
     },
+    "docs/how-to/hire-annotators.md": {
+        "evalapp recruit weekend naturalness --participants": "names a link by its number: test_recruit.py",
+    },
     "docs/how-to/run-a-study.md": {"": "trains for minutes: tests/scoring/test_studies.py"},
     "docs/how-to/score-files.md": {
         "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,
