@@ -27,7 +27,7 @@ from .campaign_views import read_body
 from .responses import make_json_response
 
 
-class QuestionSerializer(serializers.Serializer):
+class StudyQuestionSerializer(serializers.Serializer):
     name = serializers.CharField()
     question = serializers.CharField()
     kind = serializers.ChoiceField(choices=["choice", "number", "text"])
@@ -37,7 +37,7 @@ class QuestionSerializer(serializers.Serializer):
     required = serializers.BooleanField(required=False)
 
 
-class OutcomeSerializer(serializers.Serializer):
+class StudyOutcomeSerializer(serializers.Serializer):
     code = serializers.CharField(required=False, allow_blank=True)
     address = serializers.CharField(required=False, allow_blank=True)
     text = serializers.CharField(required=False, allow_blank=True)
@@ -55,9 +55,9 @@ class RecruitmentSettingsSerializer(serializers.Serializer):
     meta_parameters = serializers.ListField(child=serializers.CharField(), required=False, allow_null=True)
     consent = serializers.CharField(required=False, allow_blank=True)
     contact = serializers.CharField(required=False, allow_blank=True)
-    questions = QuestionSerializer(many=True, required=False)
+    questions = StudyQuestionSerializer(many=True, required=False)
     outcomes = serializers.DictField(
-        child=OutcomeSerializer(), required=False, help_text="By name: passed, failed, screened, full, refused."
+        child=StudyOutcomeSerializer(), required=False, help_text="By name: passed, failed, screened, full, refused."
     )
     lease_minutes = serializers.IntegerField(required=False, min_value=5, max_value=1440)
     only_new = serializers.BooleanField(required=False)
