@@ -17,6 +17,7 @@ class AnnotationConfig(AppConfig):
         from .views import overview as data
 
         common_hooks.PROJECT_CLEANERS.register("annotation.services.uploads:clear_project")
+        common_hooks.PROJECT_CLEANERS.register("annotation.services.participants:close_accounts")
         common_hooks.BACKUP_FILES.register("annotation.selectors.backup_files:list_backup_files")
         common_hooks.OWN_DATA.register("annotation.services.own_data:own_parts")
         common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")

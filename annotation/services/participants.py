@@ -25,7 +25,7 @@ from annotation.selectors.judging_sheet import Sheet
 from annotation.selectors.own_campaigns import make_campaign_key
 from annotation.selectors.participants import compute_works, find_obstacle
 from evalapp.accounts.authentication import digest
-from evalapp.accounts.models import User
+from evalapp.accounts.models import Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import add_member
 from evalapp.accounts.services.members import ALPHABET
@@ -295,3 +295,8 @@ def save_remark(*, participant: Participant, text: str) -> None:
     if not is_storable(text):
         raise BadInput.for_field("remark", UNSTORABLE)
     Participant.objects.filter(pk=participant.pk).exclude(state=State.WITHDRAWN).update(remark=text.strip())
+
+
+def close_accounts(*, project: Project) -> None:
+    """Close the accounts of a project's participants before it is deleted; they are for nothing else."""
+    User.objects.filter(participant__recruitment__campaign__project=project).update(is_active=False)

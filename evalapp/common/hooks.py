@@ -84,7 +84,7 @@ class Match:
 SEARCHES = Hook()
 #: `() -> list[Check]`: lines for `evalapp doctor`, asked only while the database responds.
 DOCTOR_CHECKS = Hook()
-#: `(*, project)`: remove a project's files before its rows are deleted; may be called twice.
+#: `(*, project)`: remove a project's files, or close accounts, before its rows are deleted; may be called twice.
 PROJECT_CLEANERS = Hook()
 #: `(apps) -> Iterator[BackupFile]`: the files of an app's rows. It reads rows by `apps.get_model` and writes nothing.
 BACKUP_FILES = Hook()

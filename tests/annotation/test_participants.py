@@ -452,3 +452,72 @@ def test_cells_of_the_file_are_no_formulas(cast: Cast) -> None:
     row = Participant.objects.get()
     assert row.external_id == "=1+1"
     assert read_payments(study, sign_in(cast.researcher))[0]["participant"] == "'=1+1"
+
+
+# ---- export, own data, tables -----------------------------------------------------------------------------
+
+
+def test_an_export_tells_the_rules_and_answers_only_with_consent(cast: Cast) -> None:
+    from annotation.exporters import campaigns, traces
+
+    study = Study(
+        cast, questions=QUESTIONS, outcomes={**CODES, "passed": {"code": "C-SECRET"}}, meta_parameters=["SESSION_ID"]
+    )  # fmt: skip
+    for name, more in (("id-1", {"may-export": "on"}), ("id-2", {})):
+        Visitor(study, name).begin({"age": "30", "english": "no", **more}, SESSION_ID="secret-session")
+    rows = dict(campaigns.rows(cast.project, str))
+    (link,) = rows["campaigns"]["told"]["recruitment"]
+    assert (link["places"], link["participants"]["working"], link["refused"]) == (5, 2, 0)
+    assert link["consent_texts"] == [{"version": 1, "text": "We store your **answers** under a pseudonym."}]
+    raters = [row for _, row in traces.raters(cast.project, str)]
+    assert [(row["participant"], row.get("answers")) for row in raters].count(("working", None)) == 1
+    assert {"age": 30, "english": "no"} in [row.get("answers") for row in raters]
+    for secret in ("id-1", "C-SECRET", "secret-session"):
+        assert secret not in str(rows) + str(raters)
+
+
+def test_own_data_have_the_consent_and_the_answers(cast: Cast) -> None:
+    from evalapp.accounts.services import collect
+
+    study = Study(cast, questions=QUESTIONS)
+    Visitor(study, "id-1").begin({"age": "30", "english": "no"})
+    parts = {part.name: part.rows for part in collect(user=Participant.objects.get().user)}
+    (row,) = parts["participation"]
+    assert (row["external_id"], row["answers"], row["consent__version"]) == ("id-1", {"age": 30, "english": "no"}, 1)
+
+
+def test_tables_are_out_of_date_after_a_withdrawal(cast: Cast) -> None:
+    """The latest rating is of somebody else, so its number alone would not tell."""
+    from annotation.services.participant_answers import withdraw_participant
+    from scoring.selectors.leaderboards import compute_stamp
+
+    study = Study(cast)
+    for name in ("id-1", "id-2"):
+        Visitor(study, name).finish()
+    before = compute_stamp(cast.project)
+    first = Participant.objects.order_by("pk")[0]
+    withdraw_participant(participant=first, actor=cast.owner)
+    assert compute_stamp(cast.project) != before
+
+
+def test_a_campaign_with_participants_cannot_be_deleted(cast: Cast) -> None:
+    from annotation.services.campaigns import delete_campaign
+    from evalapp.common.errors import Conflict
+
+    study = Study(cast)
+    Visitor(study, "id-1").begin()
+    with pytest.raises(Conflict, match="participants"):
+        delete_campaign(campaign=study.campaign, user=cast.owner)
+
+
+def test_a_project_is_deleted_with_its_participants(cast: Cast) -> None:
+    from evalapp.accounts.services import delete_project
+
+    study = Study(cast)
+    Visitor(study, "id-1").finish()
+    user = Participant.objects.get().user
+    assert delete_project(project=cast.project, actor=cast.owner, confirmation=cast.project.slug) is None
+    assert not Participant.objects.exists()
+    assert not Recruitment.objects.exists()
+    user.refresh_from_db()
+    assert not user.is_active, "nothing is left that the account could be used for"
