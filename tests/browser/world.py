@@ -266,7 +266,14 @@ def _add_campaigns(world: World, judged: Campaign, draft: Campaign) -> None:
 def _add_participants(world: World) -> None:
     """A campaign with hired participants: one has passed, one is working."""
     cast, slug = world.cast, world.cast.project.slug
-    plan = {"name": "Replies", "slug": "hired", "kind": "likert", "aspects": SCALES[:1], "items": {"sample": 2}, "max_per_annotator": 1}
+    plan = {
+        "name": "Replies",
+        "slug": "hired",
+        "kind": "likert",
+        "aspects": SCALES[:1],
+        "items": {"sample": 2},
+        "max_per_annotator": 1,
+    }
     campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
     campaign = open_campaign(campaign=campaign, user=cast.researcher, here=True)
     settings = {
