@@ -96,7 +96,7 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class RecruitmentPlan:
-    """The settings of one link."""
+    """The settings of a link."""
 
     label: str = ""
     places: int

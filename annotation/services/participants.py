@@ -40,7 +40,7 @@ OBSTACLES: dict[str, str | Promise] = {
         "You cannot take part in this study. If you think this is a mistake, contact the researchers."
     ),
     "earlier": gettext_lazy(
-        "You have taken part in an earlier study of these researchers, so you cannot take part in this one."
+        "You have taken part in another study of the same researchers, so you cannot take part in this one."
     ),
     "draft": gettext_lazy("This study has not started yet. Please open the link again later."),
     "paused": gettext_lazy("This study is paused. Please open the link again later."),

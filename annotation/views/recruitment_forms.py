@@ -117,7 +117,7 @@ class RecruitmentForm(forms.Form):
     )
     replace_failed = forms.BooleanField(
         required=False,
-        label=_("Give the place and the texts of those who fail to others"),
+        label=_("When participants fail, give their place and texts to others"),
         help_text=_("Their answers are set aside and do not count. Otherwise they count, and you can filter them."),
     )
     personal_codes = forms.BooleanField(

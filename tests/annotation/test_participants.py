@@ -370,7 +370,7 @@ def test_only_new_people_if_the_link_says_so(cast: Cast) -> None:
         campaign=study.campaign, user=cast.owner, settings={"places": 5, "only_new": True}
     )
     study.link, study.secret = second, secret
-    assert b"earlier study" in Visitor(study, "id-1").begin(version=0).content
+    assert b"another study" in Visitor(study, "id-1").begin(version=0).content
     Visitor(study, "id-2").begin(version=0)
     assert study.get_states() == {"id-2": "working"}
 

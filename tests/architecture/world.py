@@ -157,7 +157,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
 
 
 def make_hired(project: Project, *, owner: User) -> dict[str, Any]:
-    """A campaign with a link for hired participants, one of them, and a ban."""
+    """A campaign with a link for hired participants, a participant, and a ban."""
     plan = {**PLAN, "slug": "hired", "name": "Hired"}
     campaign = campaigns.create_campaign(project=project, user=owner, plan=plan)
     campaign = campaigns.open_campaign(campaign=campaign, user=owner, here=True)

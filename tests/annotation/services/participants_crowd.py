@@ -1,6 +1,6 @@
 """A process with a crowd of hired participants, by the pages of the study: `python participants_crowd.py JSON`, with
 `secret`, `campaign`, `people` (numbers), `seconds` in which they arrive, `think` (seconds before each answer), and
-`units`. One in five leaves in the middle; every second of them comes back. One in ten opens the link in two windows of
+`units`. One in five leaves in the middle; half as many people come back. One in ten opens the link in two windows of
 the browser at once. Prints what each participant was told, and the acknowledged answers, as one JSON object."""
 
 from __future__ import annotations
