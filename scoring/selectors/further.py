@@ -59,7 +59,7 @@ def _find(slug: str, user: Any) -> Project:
 def check_further(
     project: Project, entry: Entry, further: Sequence[Project], *, aspect: str, uses_people: bool, choice: DataChoice
 ) -> None:
-    """Raise `BadInput` if a further project lacks what this training learns from. An evaluator of one aspect needs
+    """Raise `BadInput` if a further project lacks what this training learns from. A single-aspect evaluator needs
     judgements of the same aspect on the same scale everywhere."""
     for other in further:
         lacking = missing_for(entry, find_training_data(other))
@@ -71,7 +71,7 @@ def check_further(
 
 
 def _find_aspect(project: Project, entry: Entry, aspect: str, choice: DataChoice) -> str:
-    """Return the aspect that an evaluator of one aspect learns: the named one, or the only judged one."""
+    """Return the aspect that a single-aspect evaluator learns: the named one, or the only judged one."""
     return aspect or next(iter(judged_aspects(project, judgements_for(entry), choice)), "")
 
 

@@ -45,6 +45,7 @@ def study_list(request: HttpRequest, project: Project) -> HttpResponse:
         "waiting": explain_waiting(check) if check else "",
         "has_worker": check is None or not check.is_active or queue_has_worker(check.queue),
         "cost": check.result if check else None,
+        "found": check.result if check else None,
         "left_out": _name_left_out(check.result) if check and check.result else [],
         "studies": list_studies(project)[:LATEST],
         "may_write": can(user=request.user, project=project, need="write"),

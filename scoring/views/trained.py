@@ -94,6 +94,7 @@ def _train_page(
         "checking": check is not None and check.is_active,
         "waiting": explain_waiting(check) if check else "",
         "plan": plan,
+        "found": check.result if check else None,
         "verdict": (check.result or {}).get("verdict") if check else None,
         "checked": describe_params(entry, check.params) if check else [],
         # As pairs, because templates read a count named "items" as the method of dict.

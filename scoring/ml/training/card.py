@@ -149,7 +149,18 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
         number = f"{row['n_pairs'] - row['n_missing']} | {row['n_groups']}"
         verdicts = _cell(row["verdicts"]) + MARKS[row["ties"]]
         lines.append(f"| {_named(row)} | {number} | {_cell(row['decided'])} | {verdicts} |")
-    return [*lines, "", *_where_from(rows)]
+    return [*lines, "", *_describe_called(rows), *_where_from(rows)]
+
+
+def _describe_called(rows: Sequence[Row]) -> list[str]:
+    """How often an evaluator that may say "tied" decides, how often it is right then, and if forced to decide."""
+    return [
+        f"- {escape_markdown(row['evaluator'])}, {escape_markdown(row['aspect'])}: of the pairs that people decided it "
+        f"decides {_cell(row['coverage'])} and is right then on {_cell(row['right_if_called'])}; forced to decide all, "
+        f"it is right on {_cell(row['decided'])}."
+        for row in rows
+        if "coverage" in row
+    ] + ([""] if any("coverage" in row for row in rows) else [])
 
 
 def _describe_pairs(rows: Sequence[Row]) -> list[str]:

@@ -1,5 +1,5 @@
 """Training on several data sets or projects at once: each has its own scales, hence heads of its own. `join_sets` makes
-one dataset of equals; `add_sets` adds others to the parts of one, whose names and split stay as they are.
+one dataset of equals; `add_sets` adds others to the parts of a main set, whose names and split stay as they are.
 
 Explained in docs/explanation/evaluators/README.md#several-data-sets.
 """
@@ -70,7 +70,7 @@ def add_sets(
     seed: int,
     shared: Collection[str] = (),
 ) -> tuple[Dataset, Dataset]:
-    """Return `train` and `dev` of one set with nine tenths and one tenth of the groups of each of the `others`, drawn
+    """Return `train` and `dev` of a set with nine tenths and one tenth of the groups of each of the `others`, drawn
     by `seed`.
 
     The names of the first set stay as they are, those of the others get the name of their set as in `join_sets`, except

@@ -116,7 +116,8 @@ def compare_with_people(
     `decided`: the share of pairs without a tied human verdict whose better text is found; equal scores count half,
     chance level is 1/2. `verdicts`: the share of all pairs with the correct one of three verdicts; `by_lot` is its
     chance level. Evaluators that compare give their own verdicts; for the others the higher score is the better text,
-    and scores that differ by at most a threshold are tied (`ties`: the origin of the threshold). `n_pairs`, `n_decided`
+    and scores that differ by at most a threshold are tied (`ties`: the origin of the threshold). Own verdicts also have
+    `coverage` and `right_if_called` (`_describe_called`). `n_pairs`, `n_decided`
     and `n_tied` are counts of human verdicts; `n_missing` pairs lack a score. Aspects without pairs have no row.
 
     Each of the `evaluators` reads each output or pair once for all `aspects`; evaluators of multiple aspects give a
@@ -171,11 +172,13 @@ def _differences(
 
 def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
     result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
+    called: dict[str, Any] = {}
     if signs is None:
         verdicts, ties = _by_threshold(result)
     else:
         right = (signs == pairs.sign).astype(np.float64)
         verdicts, ties = share(right, pairs.group, Bootstrap(seed=seed)), OWN
+        called = _describe_called(pairs, signs, right, seed)
     n_tied, known = int((pairs.sign == 0).sum()), np.isfinite(margin)
     return {
         "n_groups": len(np.unique(pairs.group[known])),
@@ -191,6 +194,19 @@ def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) 
         "ties": ties,
         "decided": result.decided.as_dict(),
         "verdicts": verdicts.as_dict(),
+        **called,
+    }
+
+
+def _describe_called(pairs: JudgedPairs, signs: Ints, right: Floats, seed: int) -> dict[str, Any]:
+    """Of the pairs that people decided: `coverage`, the share that the evaluator calls better or worse, and
+    `right_if_called`, its accuracy there."""
+    decided = pairs.sign != 0
+    called = decided & (signs != 0)
+    draws = Bootstrap(seed=seed)
+    return {
+        "coverage": share((signs != 0)[decided].astype(np.float64), pairs.group[decided], draws).as_dict(),
+        "right_if_called": share(right[called], pairs.group[called], draws).as_dict(),
     }
 
 

@@ -374,3 +374,22 @@ def test_impossible_row_number_is_not_found(researcher, toy, many):
     assert researcher.get(address("evaluator-upload"), {"folds": many}).status_code == 200
     assert researcher.get(address("select-references"), {"preview": many}).status_code == 200
     assert researcher.get(address("reliability-curves"), {"run": many}).status_code == 200
+
+
+def test_page_shows_how_often_verdicts_decide_and_are_right(researcher, toy):
+    row = make_trained(toy.project, "judge", "comparative")
+
+    def share(value, n):
+        return {"value": value, "low": value - 0.05, "high": value + 0.05, "n": n, "note": ""}
+
+    row.record["models"][0]["verdicts"] = [
+        {
+            "evaluator": "comparative", "aspect": "quality", "n_decided": 400, "coverage": share(0.431, 400),
+            "right_if_called": share(0.871, 172), "decided": share(0.778, 400),
+        },
+        {"evaluator": "length", "aspect": "quality", "n_decided": 400, "decided": share(0.6, 400)},
+    ]  # fmt: skip
+    row.save()
+    page = html.fromstring(researcher.get(address("evaluator", "judge")).content)
+    rows = [" ".join(line.text_content().split()) for line in page.xpath("//section[@id='verdicts']//tbody/tr")]
+    assert rows == ["quality 400 0.431 0.381 to 0.481 0.871 0.821 to 0.921 0.778 0.728 to 0.828"]

@@ -130,9 +130,9 @@ APPLYING = (
     *SCORING,
     choice(
         "by",
-        ("references", "skill"),
-        "Score of a single text: its verdicts against common machine-written references, or its skill rating among "
-        "all texts given.",
+        ("references", "skill", "others"),
+        "Score of a single text: its verdicts against common machine-written references; its skill rating among all "
+        "texts given; or 1 plus its wins over four others of the same context, as people scored in the paper.",
     ),
     choice(
         "points",
@@ -163,7 +163,7 @@ APPLYING = (
         default=None,
     ),
     integer("plays", None, "Games of a skill rating of texts; none is 50 for each text.", minimum=1),
-    integer("seed", 13, "Draws the games of skill ratings.", minimum=0),
+    integer("seed", 13, "Draws the games of skill ratings, and the four others.", minimum=0),
 )
 
 ENTRIES = (

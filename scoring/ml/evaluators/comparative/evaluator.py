@@ -25,6 +25,7 @@ from scoring.ml.evaluators.comparative.inputs import Form, PairReader
 from scoring.ml.evaluators.comparative.material import HUMAN, Material, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
+from scoring.ml.evaluators.comparative.others import ALONE, HIGHEST, LOWEST, count_wins, draw_others
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import calibrate, choose_references, network_sizes, train_network
 from scoring.ml.evaluators.comparative.verdicts import (
@@ -192,7 +193,15 @@ class Comparative(TrainedEvaluator, PairJudge):
 
     @property
     def depends_on_batch(self) -> bool:
-        return self.option_text("by") == "skill"
+        return self.option_text("by") != "references"
+
+    @property
+    def scale(self) -> tuple[float | None, float | None]:
+        return (LOWEST, HIGHEST) if self.option_text("by") == "others" else super().scale
+
+    @property
+    def worst(self) -> float:
+        return LOWEST if self.option_text("by") == "others" else super().worst
 
     @property
     def grain(self) -> float:
@@ -213,7 +222,7 @@ class Comparative(TrainedEvaluator, PairJudge):
         if self.calibration is not None:
             numbers = ":".join(f"{value:.4g}" for value in self.calibration.as_dict().values())
             fields.append(SignatureField("calibration", "cal", numbers))
-        if expected and (by == "skill" or not self.classifier.single):
+        if expected and (by != "references" or not self.classifier.single):
             fields.append(SignatureField("outcome", "oc", self.outcome))
         if by == "skill":
             plays = self.options["plays"]
@@ -222,6 +231,8 @@ class Comparative(TrainedEvaluator, PairJudge):
                 SignatureField("plays", "pl", "50n" if plays is None else str(plays)),
                 SignatureField("draws", "dr", str(self.options["seed"])),
             ]
+        elif by == "others":
+            fields.append(SignatureField("draws", "dr", str(self.options["seed"])))
         else:
             if not self.classifier.single:
                 texts = (repr((record.context, record.source, record.text)) for record in self.references)
@@ -312,8 +323,9 @@ class Comparative(TrainedEvaluator, PairJudge):
     # Single texts
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
-        if self.option_text("by") == "skill":
-            return self._by_skill(records, progress)
+        by = self.option_text("by")
+        if by != "references":
+            return self._by_skill(records, progress) if by == "skill" else self._by_others(records, progress)
         if self.classifier.single:
             logits, cut = self._singles(records, progress)
             return Partial(self._scaled(_sigmoid(logits)), cut)
@@ -334,6 +346,20 @@ class Comparative(TrainedEvaluator, PairJudge):
             shares[start : start + len(part)] = points.sum(axis=1) / (3.0 * len(references))
             truncated[start : start + len(part)] = verdicts.truncated.reshape(points.shape).any(axis=1)
         return Partial(self._scaled(shares), truncated)
+
+    def _by_others(self, records: Sequence[Record], progress: Progress) -> Partial:
+        """1 plus the wins over four other texts."""
+        n = len(records)
+        pairs = draw_others(records, self.option_int("seed"))
+        verdicts = self.judge(
+            [records[place] for place, _other in pairs], [records[other] for _place, other in pairs],
+            progress=lambda done, total: progress(done * n // max(total, 1), n),
+        )  # fmt: skip
+        won = verdicts.probabilities[:, 2] if self.outcome == "expected" else (verdicts.signs == 1).astype(np.float64)
+        values = count_wins(pairs, won, n)
+        cut = np.zeros(n, dtype=np.bool_)
+        cut[[place for (place, _other), truncated in zip(pairs, verdicts.truncated, strict=True) if truncated]] = True
+        return Partial(values, cut, reasons=dict.fromkeys(np.flatnonzero(np.isnan(values)).tolist(), ALONE))
 
     def _scaled(self, shares: Floats) -> Floats:
         return shares if self.option_text("points") == "share" else shares * MOST_POINTS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ import pytest
 
 from scoring.ml import fit, load
 from scoring.ml.base import Evaluator
+from scoring.ml.training.card import _verdicts
 from scoring.ml.training.verdicts import collect_pairs, compare_with_people
 from scoring.ml.types import Comparison, Dataset, Item, Output, Record
 from tests.scoring.ml.evaluators.comparative.data import make
@@ -129,6 +131,12 @@ def test_comparative_evaluator_is_asked_for_its_verdicts() -> None:
     assert row["verdicts"]["value"] == pytest.approx(3 / 5)
     assert (row["verdicts"]["n"], row["ties"], row["n_missing"]) == (5, "own", 0)
     assert 0 < row["verdicts"]["low"] < row["verdicts"]["high"] <= 1
+    # People decided items 0, 1, 2 and 8; the evaluator decides 1, 2 and 8.
+    assert (row["coverage"]["value"], row["coverage"]["n"]) == (3 / 4, 4)
+    assert (row["right_if_called"]["value"], row["right_if_called"]["n"]) == (pytest.approx(2 / 3), 3)
+    card = "\n".join(_verdicts([row]))
+    assert re.search(r"decides 0\.750.* and is right then on 0\.667.*; forced to decide all, .* 0\.750", card)
+    assert "coverage" not in list_rows(Words())[0]
 
 
 def twice(data: Dataset) -> Dataset:

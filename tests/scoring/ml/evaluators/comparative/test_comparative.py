@@ -187,6 +187,35 @@ def test_skill_of_single_texts(trained):
     np.testing.assert_allclose(skill.score(records[::-1])[::-1], values)
 
 
+def test_wins_over_four_others_by_hand(trained, monkeypatch):
+    """Longer texts win. Of six texts of a context the longest beats its four others, the shortest none; of two texts of
+    another context a win counts four times; a text alone has no score."""
+
+    def judge(self, a, b, *, progress=None):
+        signs = np.sign([len(x.text) - len(y.text) for x, y in zip(a, b, strict=True)]).astype(np.int8)
+        met.append([(x.text, y.text) for x, y in zip(a, b, strict=True)])
+        return Verdicts(signs, np.eye(3)[signs + 1] * 0.5 + 0.1, None, np.zeros(len(a), dtype=np.bool_))
+
+    monkeypatch.setattr(Comparative, "judge", judge)
+    met: list[list[tuple[str, str]]] = []
+    records = [Record("x" * n, context=("six",)) for n in range(1, 7)]
+    records += [Record("x", context=("two",)), Record("xx", context=("two",)), Record("x", context=("one",))]
+    four = again(trained, by="others", **VERDICT)
+    found = four.evaluate(records)
+    assert (found.values[0], found.values[5], *found.values[6:8]) == (1, 5, 1, 5)
+    assert found.reasons[8] == "there is no other text of its context to compare it with"
+    assert np.isnan(found.values[8])
+    assert [len([pair for pair in met[0] if pair[0] == text]) for text in ("x", "xxx")] == [4 + 1, 4]
+    assert four.scale == (1.0, 5.0)
+    assert four.score([Record("")]) == [1.0]
+    np.testing.assert_array_equal(four.score(records[::-1])[::-1], found.values)
+    # p(better) is .6 for a win and .1 for a loss.
+    assert again(trained, by="others").score(records)[[0, 5]] == pytest.approx([1 + 4 * 0.1, 1 + 4 * 0.6])
+    signatures = {again(trained, by="others", **o).signature for o in ({}, {"seed": 1}, VERDICT)}
+    assert len(signatures | {trained.signature, again(trained, by="skill").signature}) == 5
+    assert four.depends_on_batch
+
+
 def test_only_texts_that_are_too_long_count_as_truncated_in_skill(trained):
     records = make(3, 4).outputs_with_context()
     records[5] = replace(records[5], text=records[5].text + " long" * 800)
