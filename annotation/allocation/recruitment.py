@@ -219,16 +219,16 @@ def _read_question(reader: Reader, row: Any, where: str) -> Question | None:
     ):
         reader.say(f"{where}.choices", _("Give at least two different answers to choose from."))
         choices = ()
-    limits = [row.get("low"), row.get("high")]
-    if any(one is not None and (isinstance(one, bool) or not isinstance(one, (int, float))) for one in limits):
+    low, high = row.get("low"), row.get("high")
+    if any(one is not None and (isinstance(one, bool) or not isinstance(one, (int, float))) for one in (low, high)):
         reader.say(f"{where}.low", _("Use a number."))
-        limits = [None, None]
-    if None not in limits and limits[0] > limits[1]:
+        low = high = None
+    if low is not None and high is not None and low > high:
         reader.say(f"{where}.high", _("The highest value must not be below the lowest."))
     required = row.get("required", True)
     if not isinstance(required, bool):
         reader.say(f"{where}.required", _("Use true or false."))
-    return Question(name, text, kind, tuple(choices), limits[0], limits[1], required is not False)
+    return Question(name, text, kind, tuple(choices), low, high, required is not False)
 
 
 def _read_outcomes(reader: Reader, known: set[str], personal: bool) -> dict[str, Outcome]:
