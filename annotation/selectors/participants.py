@@ -228,7 +228,7 @@ def _describe(rows: list[Recruitment]) -> list[RecruitmentRow]:
     for row in counts:
         link = row["recruitment"]
         states[link][row["state"]] += row["n"] - row["gone"]
-        states[link][State.LEFT] += row["gone"]
+        states[link][State.LEFT.value] += row["gone"]
         held[link] += row["places"]
     return [RecruitmentRow(row, row.plan, held[row.pk], states[row.pk]) for row in rows]
 

@@ -143,7 +143,7 @@ def cut(value: Any) -> Any:
         return [cut(one) for one in value[:2]]
     if isinstance(value, str):
         text = value.replace("http://testserver", "https://evalapp.example.org")
-        return re.sub(r"/(invitations|reports)/[\w-]{20,}/", r"/\1/SECRET/", text)
+        return re.sub(r"/(invitations|reports|participate)/[\w-]{20,}/", r"/\1/SECRET/", text)
     return value
 
 
