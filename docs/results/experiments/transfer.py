@@ -138,7 +138,7 @@ def tabulate(run: Run) -> Tables:
 
 
 def tabulate_start(run: Run, found: Mapping[str, Sequence[Result]]) -> Tables:
-    """The start alone and its difference from what needs no rating either; p by Holm over all of them."""
+    """The start alone and its difference from what needs no rating either; p by Holm over all rows."""
     known = {name: run.store.get(f"{name}/untrained", run.seeds[:1]) for name in run.settings["sets"]}
     tests = [
         (name, other) for name, results in known.items() if results for other in run.settings["others"]

@@ -94,7 +94,7 @@ def test_the_difference_from_ridge_is_paired(yardstick: ModuleType, make_run: An
 
 
 def test_p_is_twice_the_share_of_resamples_on_the_other_side(yardstick: ModuleType) -> None:
-    draws = np.arange(-3.0, 96.0)  # 99 draws, four of them at most 0
+    draws = np.arange(-3.0, 96.0)  # 99 draws, the first four at most 0
     assert yardstick.with_draws(46.0, draws, test=True)["p"] == pytest.approx(2 * 5 / 100)
     assert "p" not in yardstick.with_draws(46.0, draws)
 
