@@ -215,7 +215,7 @@ def admit(
             campaign=who.campaign_id, annotator=who.user_id, version=1, passed=True, assignment__unit__kind="practice"
         ).count()
         if good / sheet.practice_count < plan.pass_mark:
-            _end(person, plan, State.SCREENED, now)
+            _end(person, plan, State.SCREENED.value, now)
             return "ended"
     return ""
 
@@ -261,7 +261,7 @@ def end_participation(who: MemberContext, now: datetime) -> Literal["ended", "fu
         return "full"
     work = compute_works(person.recruitment.campaign, [who.user_id])[who.user_id]
     person.failed_rules = list_failed_rules(plan, work)
-    _end(person, plan, State.FAILED if person.failed_rules else State.PASSED, now)
+    _end(person, plan, (State.FAILED if person.failed_rules else State.PASSED).value, now)
     return "ended"
 
 

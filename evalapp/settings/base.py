@@ -250,7 +250,8 @@ LARGE_BODY_PATHS = [
 LONG_FORM_PATHS = [
     r"(/api/v1)?/projects/[^/]+/.*",
     r"/api/v1/projects/",
-    r"/api/v1/(campaigns|writing)/[0-9]+/",
+    r"/api/v1/(campaigns|writing|recruitments)/[0-9]+/",
+    r"/api/v1/campaigns/[0-9]+/recruitments/",
     r"/api/v1/evaluators/[^/]+/[a-z]+/",
     r"/api/v1/(writing-tasks|confirmations)/.+",
     r"/my/writing/.+",

@@ -117,7 +117,7 @@ def test_endless_counting_or_nesting_is_refused(rita, cast):
 SHORT = (
     "/api/v1/assignments/abc/submit/", "/api/v1/assignments/abc/skip/", "/api/v1/assignments/abc/flag/",
     "/api/v1/campaigns/1/next/", "/api/v1/tokens/", "/my/1/abc/submit/", "/my/1/next/", "/account/",
-    "/account/sign-in/", "/invitations/abc/", "/api/v1/invitations/1/", "/nothing/",
+    "/account/sign-in/", "/invitations/abc/", "/participate/abc/", "/api/v1/invitations/1/", "/nothing/",
 )  # fmt: skip
 
 
@@ -137,7 +137,8 @@ def test_body_longer_than_a_form_is_accepted_only_for_long_texts(cast):
     # Notes, guidelines, texts: up to five million bytes.
     project = ("/projects/alpha/settings/", "/api/v1/projects/alpha/", "/api/v1/projects/alpha/campaigns/")
     others = ("/projects/new/", "/api/v1/projects/",
-              "/api/v1/campaigns/1/", "/api/v1/evaluators/rankme/score/", "/my/writing/1/abc/done/",
+              "/api/v1/campaigns/1/", "/api/v1/campaigns/1/recruitments/", "/api/v1/recruitments/1/",
+              "/api/v1/evaluators/rankme/score/", "/my/writing/1/abc/done/",
               "/api/v1/writing-tasks/abc/submit/")  # fmt: skip
     for path in project + others:
         assert ask(cast.researcher, path, 5_000_000) == 200, path
