@@ -117,3 +117,6 @@ CHOICES: dict[str, dict[str, str]] = {
     "undefined": UNDEFINED,
     "people": PEOPLE,
 }
+
+#: The evaluator, trained in seconds, that other trained ones must exceed.
+RIVAL = "ridge"

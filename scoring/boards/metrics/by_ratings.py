@@ -15,12 +15,12 @@ from evalapp.stats.correlation.significance import AllPairs
 from evalapp.stats.resampling.bootstrap import FEW_CLUSTERS
 from evalapp.translation import gettext as _
 from scoring.boards.base import Progress, Settings, Table, order_evaluators
+from scoring.boards.choices import RIVAL
 from scoring.boards.metrics.people import (
     COEFFICIENTS,
     FEW_SYSTEMS,
     LEAST_SHARE,
     MOST_NAMED,
-    RIVAL,
     WIDER,
     People,
     Scored,

@@ -7,8 +7,7 @@ from typing import Any
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.base import order_evaluators
-from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE
-from scoring.boards.metrics.people import RIVAL
+from scoring.boards.choices import COEFFICIENTS, COMPARED, FIGURES, LEVELS, PEOPLE, RIVAL
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
 from scoring.boards.render.figures import letters_caption
 from scoring.boards.render.latex import evaluator_name, figure, lead_lines, mark_remarks, tabular

@@ -32,9 +32,6 @@ WIDER = "its value uses all outputs of each system, also those not compared here
 
 LEARNED = "the mean of its scores: its own value of each system includes outputs in its training data"
 
-#: The evaluator, trained in seconds, that other trained ones must exceed.
-RIVAL = "ridge"
-
 #: Maximum number of evaluators that a note names.
 MOST_NAMED = 5
 
