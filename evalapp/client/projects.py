@@ -385,7 +385,7 @@ class Project:
         self, *, progress: OnProgress | None = None, timeout: float | None = None, **question: Any
     ) -> dict[str, Any]:
         """Return the number of judgements that detect an effect, with the project's judgements as the pilot: `needed`,
-        the `curve`, and for ratings the `designs`. `question`: test, effect, power, alpha, sides, ties, aspect.
+        the `curve`, and for ratings the `designs`. `question`: test, effect, power, alpha, sides, ties, rho, aspect.
         `progress`, `timeout` and errors: see `leaderboard`."""
         return self._fetch_table("power/", question, "curve", progress, timeout)
 

@@ -70,6 +70,9 @@ class PowerSerializer(serializers.Serializer):
     unit = serializers.CharField()
     needed = serializers.IntegerField(allow_null=True)
     curve = serializers.JSONField()
+    assisted = serializers.JSONField(
+        allow_null=True, help_text=gettext_lazy("With `rho`: the number needed if an evaluator assists.")
+    )
     designs = serializers.JSONField(
         required=False, help_text=gettext_lazy("Test `rating`: items and ratings of each design.")
     )
@@ -140,6 +143,11 @@ class Power(APIView):
                 "sides", OpenApiTypes.INT, enum=list(SIDES), description="Default: 1 for williams, else 2."
             ),
             OpenApiParameter("ties", OpenApiTypes.FLOAT, description="Default: the share so far."),
+            OpenApiParameter(
+                "rho",
+                OpenApiTypes.FLOAT,
+                description="Correlation of an assisting evaluator with the judgements, within systems.",
+            ),
             OpenApiParameter("aspect", OpenApiTypes.STR),
         ],
         responses={200: PowerSerializer, 202: PendingSerializer},

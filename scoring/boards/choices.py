@@ -19,7 +19,7 @@ MODELS = ("glicko2", "bradley-terry", "davidson", "rao-kupper")
 #: Models fitted by maximum likelihood, which take covariates.
 MODELED = ("bradley-terry", "davidson", "rao-kupper")
 #: Methods that an evaluator can assist.
-ASSISTED = ("mean",)
+ASSISTED = ("mean", "win-rate", "bradley-terry", "davidson")
 #: What the intervals of assisted figures are about.
 TARGETS = {"items-like-these": _("items like these"), "these-items": _("these items")}
 RATINGS = {

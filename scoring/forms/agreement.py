@@ -9,7 +9,7 @@ from django.utils.translation import gettext_lazy
 from annotation.services.filters import REASON_LENGTH
 from scoring.forms.boards import AUTOSUBMIT
 from scoring.forms.fields import set_choices
-from scoring.selectors.planning import DEFAULT_EFFECTS, EFFECTS, SIDES, TESTS
+from scoring.selectors.planning import ASSISTED, DEFAULT_EFFECTS, EFFECTS, SIDES, TESTS
 
 
 class FilterForm(forms.Form):
@@ -52,6 +52,10 @@ class PowerForm(forms.Form):
         min_value=0, max_value=0.99, required=False, label=gettext_lazy("Share of ties"),
         help_text=gettext_lazy("Empty: the share so far."),
     )  # fmt: skip
+    rho = forms.FloatField(
+        min_value=0, max_value=0.99, required=False, label=gettext_lazy("Correlation of an assisting evaluator"),
+        help_text=gettext_lazy("With the judgements, within systems. Empty: no evaluator."),
+    )  # fmt: skip
     aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
 
     def __init__(self, *args: Any, aspects: list[str], **kwargs: Any) -> None:
@@ -66,11 +70,13 @@ class PowerForm(forms.Form):
         )
         effect = _(EFFECTS[test])
         self.fields["effect"].help_text = f"{effect[:1].upper()}{effect[1:]}."
-        for name in ("power", "alpha", "ties"):
+        for name in ("power", "alpha", "ties", "rho"):
             self.fields[name].widget.attrs["step"] = "any"
         for name, default in (("effect", DEFAULT_EFFECTS[test]), ("power", 0.8), ("alpha", 0.05)):
             self.fields[name].widget.attrs["placeholder"] = default
         if test != "preference":
             del self.fields["ties"]
+        if test not in ASSISTED:
+            del self.fields["rho"]
         if len(aspects) < 2:
             del self.fields["aspect"]

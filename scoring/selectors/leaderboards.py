@@ -30,7 +30,7 @@ RETRY_SECONDS = 60.0
 RETRY_TIMES = 10.0
 
 #: Increased when the shape, figures or notes of tables change, so that stored tables are recomputed.
-TABLE_VERSION = 12
+TABLE_VERSION = 13
 
 #: Key of a user's preferences: projects whose metric leaderboard they have opened.
 READ = "read_evaluation"

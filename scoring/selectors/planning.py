@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from django.db.models import Count, Q
@@ -33,6 +34,8 @@ EFFECTS = {
 }
 DEFAULT_EFFECTS = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0.3,0.5", "rating": "0.3"}
 SIDES = {1: gettext_noop("one-sided"), 2: gettext_noop("two-sided")}
+#: Tests of judgements that an evaluator can assist.
+ASSISTED = ("preference", "rating")
 UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
 SIMULATED = Count("pk", filter=Q(simulated=True))
 #: Judgements whose median time is computed.
@@ -42,7 +45,8 @@ TIMED = 2_000
 @dataclass(frozen=True)
 class PowerQuestion:
     """A question about sample size. `effect` is text as entered; `ties` None means the project's share, or none;
-    `sides` None means one for Williams' test and two for the others."""
+    `sides` None means one for Williams' test and two for the others; `rho` is the correlation within systems of an
+    evaluator that assists the judgements."""
 
     test: str = "preference"
     effect: str = ""
@@ -51,6 +55,7 @@ class PowerQuestion:
     ties: float | None = None
     aspect: str = ""
     sides: int | None = None
+    rho: float | None = None
 
     @property
     def used_sides(self) -> int:
@@ -76,7 +81,7 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
             )
         )
     numbers: dict[str, float | None] = {}
-    for name, default in (("power", 0.8), ("alpha", 0.05), ("ties", None)):
+    for name, default in (("power", 0.8), ("alpha", 0.05), ("ties", None), ("rho", None)):
         raw = given.get(name)
         try:
             numbers[name] = default if raw in (None, "") else float(str(raw))
@@ -85,13 +90,18 @@ def read_question(given: Mapping[str, Any]) -> PowerQuestion:
     sides = str(given.get("sides") or "")
     if sides not in ("", *map(str, SIDES)):
         faults.append(Fault(_("sides must be 1 or 2, not “%(value)s”.") % {"value": sides}, field="sides"))
+    if (rho := numbers.get("rho")) is not None and not 0 <= rho < 1:
+        faults.append(Fault(_("%(name)s must be a number between 0 and 1.") % {"name": "rho"}, field="rho"))
+    if rho is not None and test not in ASSISTED:
+        text = _("An evaluator can assist the tests %(tests)s, not %(test)s.")
+        faults.append(Fault(text % {"tests": ", ".join(ASSISTED), "test": test}, field="rho"))
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     effect, aspect = str(given.get("effect") or DEFAULT_EFFECTS[test]), str(given.get("aspect") or "")
     power, alpha = numbers["power"], numbers["alpha"]
     assert power is not None
     assert alpha is not None
-    return PowerQuestion(test, effect, power, alpha, numbers["ties"], aspect, int(sides) if sides else None)
+    return PowerQuestion(test, effect, power, alpha, numbers["ties"], aspect, int(sides) if sides else None, rho)
 
 
 def answer_power(question: PowerQuestion, project: Project | None = None) -> dict[str, Any]:
@@ -116,7 +126,26 @@ def answer_power(question: PowerQuestion, project: Project | None = None) -> dic
         raise _refuse_effect(error) from error
     answer = {**question.describe(effect), "ties": settings["ties"], "needed": needed, "curve": curve}
     answer["pilot"] = pilot or None
-    return {**answer, "words": _describe(answer)}
+    assisted = _assist(question, needed)
+    return {**answer, "assisted": assisted, "words": [*_describe(answer), *_describe_assisted(assisted)]}
+
+
+def _assist(question: PowerQuestion, needed: int | None) -> dict[str, Any] | None:
+    """Return the number of judgements needed with an evaluator's help; None if it was not asked for."""
+    if question.rho is None:
+        return None
+    share = 1.0 - question.rho**2
+    return {"rho": question.rho, "share": share, "needed": None if needed is None else ceil(share * needed)}
+
+
+def _describe_assisted(assisted: Mapping[str, Any] | None) -> list[str]:
+    if assisted is None or assisted["needed"] is None:
+        return []
+    text = _(
+        "With an evaluator whose scores correlate with the judgements by %(rho)s within systems, and which scores many "
+        "more outputs: about %(needed)s judgements."
+    )
+    return [text % {"rho": f"{assisted['rho']:g}", "needed": f"{assisted['needed']:,}"}]
 
 
 def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -146,13 +175,16 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
     except EffectError as error:
         raise _refuse_effect(error) from error
     cheapest = design["cheapest"]
+    needed = cheapest["judgements"] if cheapest else None
+    assisted = _assist(question, needed)
     designs = [(_("current design"), design["asked"]), (_("twice the items"), design["more_items"])]
     designs += [(_("twice the ratings per output"), design["more_ratings"])]
     designs += [(_("fewest ratings with this power"), cheapest)] if cheapest else []
     return {
         **question.describe(effect),
         "ties": 0.0,
-        "needed": cheapest["judgements"] if cheapest else None,
+        "needed": needed,
+        "assisted": assisted,
         "curve": [{"n": row["judgements"], "power": row["power"]} for _name, row in designs],
         "designs": [{"name": name, **row} for name, row in designs],
         "pilot": {
@@ -160,7 +192,7 @@ def answer_plan(question: PowerQuestion, table: Mapping[str, Any] | None) -> dic
             "power": design["asked"]["power"], "note": "",
         },
         "plan": design,
-        "words": list(design["advice"]),
+        "words": [*design["advice"], *_describe_assisted(assisted)],
     }  # fmt: skip
 
 

@@ -138,3 +138,51 @@ def test_evaluator_that_says_nothing_does_not_widen(project, tmp_path):
     widths = [(row["high"] - row["low"], row["assisted"]["human"]) for row in table["rows"]]
     assert sum(width for width, _ in widths) <= 1.03 * sum(human["high"] - human["low"] for _, human in widths)
     assert "noise does not help here" in " ".join(table["findings"])
+
+
+@pytest.fixture
+def compared(project, tmp_path):
+    """The project with comparisons of all pairs of systems on 20 items."""
+    rng = np.random.default_rng(10)
+    scores = {
+        (row.output.item.key, row.output.system.name): row.value
+        for row in Score.objects.filter(score_set__project=project).select_related("output__item", "output__system")
+    }
+    rows = []
+    for k in range(0, 60, 3):
+        for a, b in (("alpha", "beta"), ("alpha", "gamma"), ("beta", "gamma")):
+            apart = 2 * (scores[f"i{k}", a] - scores[f"i{k}", b]) + rng.logistic()
+            verdict = "tie" if abs(apart) < 0.3 else "a" if apart > 0 else "b"
+            rows.append({"item": f"i{k}", "system_a": a, "system_b": b, "rater": "ann", "aspect": "better",
+                         "verdict": verdict})  # fmt: skip
+    folder = tmp_path / "pairs"
+    folder.mkdir()
+    write(folder, "comparisons", rows)
+    run("load", str(folder), "--project", "weekend")
+    return project
+
+
+@pytest.mark.parametrize("method", ["win-rate", "bradley-terry", "davidson"])
+def test_comparisons_are_assisted_and_recompute(compared, tmp_path, admin_client, method):
+    arguments = ["--aspect", "better", "--method", method]
+    table = json.loads(run("systems", "weekend", *arguments, "--assist", "judge", "--json"))
+    alone = {row["label"]: row for row in json.loads(run("systems", "weekend", *arguments, "--json"))["rows"]}
+    assert table["extras"]["saved"] > 0.05
+    for row in table["rows"]:
+        assert row["assisted"]["human"]["value"] == pytest.approx(alone[row["label"]]["value"])
+        assert row["n"] == 20
+    page = admin_client.get(f"/projects/weekend/systems/?aspect=better&method={method}&assist=judge").content.decode()
+    assert "assisted by judge" in page
+    run("dump", "weekend", str(tmp_path / "out"))
+    outcomes = recompute_folder(tmp_path / "out")
+    assert all(outcome.is_equal for outcome in outcomes), [str(o.differences or o.problem) for o in outcomes]
+    assert any((one.exported.get("assist"), one.exported.get("method")) == ("judge", method) for one in outcomes)
+
+
+def test_evaluators_are_compared_by_the_judgements_they_save(project, admin_client):
+    table = json.loads(run("meta", "weekend", "--json"))
+    (row,) = [row for row in table["rows"] if row["evaluator"] == "judge"]
+    systems = json.loads(run("systems", "weekend", "--assist", "judge", "--json"))
+    assert row["saved"] == pytest.approx(systems["extras"]["saved"])
+    assert "saved" in run("meta", "weekend")
+    assert "Judgements saved" in admin_client.get("/projects/weekend/evaluation/").content.decode()

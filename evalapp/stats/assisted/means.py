@@ -138,6 +138,29 @@ def estimate_means(
     return _combine(sums, (slope * weight)[fold], weight, labels, options)
 
 
+def find_saved(means: AssistedMeans) -> float | None:
+    """Return the share of judgements that the evaluator saves: 1 - assisted / human variance, both summed over systems;
+    None without a variance.
+
+    `means`: of `estimate_means`."""
+    known = means.n_groups > 1
+    total = float(means.human_variance[known].sum())
+    return 1.0 - float(means.variance[known].sum()) / total if total > 0 else None
+
+
+def place_means(judged: IntArray, means: FloatArray, outputs: IntArray) -> FloatArray:
+    """Return the mean of each of `outputs`, nan for those that were not judged.
+
+    `judged`, `means`: judged outputs with their means; `outputs`: numbers of all outputs."""
+    order = np.argsort(outputs)
+    place = np.searchsorted(outputs[order], judged)
+    is_known = place < len(outputs)
+    is_known[is_known] = outputs[order[place[is_known]]] == judged[is_known]
+    result = np.full(len(outputs), np.nan)
+    result[order[place[is_known]]] = means[is_known]
+    return result
+
+
 def deal_folds(is_judged: BoolArray, seed: int) -> IntArray:
     """Return the fold of each group (g,): groups in random order are dealt in turn, first those with judgements."""
     shuffled = np.random.default_rng([seed, len(is_judged)]).permutation(len(is_judged))
@@ -285,26 +308,53 @@ def rank_by_assisted_mean(means: AssistedMeans, bootstrap: Bootstrap = DEFAULT_B
         means.tables.reshape(n_groups, -1), np.arange(n_groups), n_groups,
         resamples=bootstrap.resamples, seed=bootstrap.seed,
     ).reshape(-1, 5, n_systems)  # fmt: skip
-    replicates = snap(_replicate(means, sums) + means.centre)
-    defined = ~np.isnan(values)
+    n_judged_groups = int(np.count_nonzero(means.tables[:, 0].sum(axis=1)))
+    ranked = RankedValues(
+        method="assisted-mean", labels=means.labels, value=values,
+        estimates=tuple(means.estimate(k, bootstrap.confidence) for k in range(n_systems)),
+        replicates=snap(_replicate(means, sums) + means.centre), n_groups=means.n_groups, n_outputs=means.n_judged,
+        n_ratings=means.n_judged,
+    )  # fmt: skip
+    totals = {"judged": int(means.n_judged.sum()), "scored": int(means.n_scored.sum())}
+    return replace(rank_values(ranked, bootstrap), n_items=n_judged_groups, n_clusters=n_groups, totals=totals)
+
+
+@dataclass(frozen=True)
+class RankedValues:
+    """Values of systems, nan without one, with estimates and resamples `replicates` (resamples, s). `n_groups`: groups
+    with judgements of each system."""
+
+    method: str
+    labels: NDArray[np.generic]
+    value: FloatArray
+    estimates: tuple[Estimate, ...]
+    replicates: FloatArray
+    n_groups: IntArray
+    n_outputs: IntArray
+    n_ratings: IntArray
+
+
+def rank_values(ranked: RankedValues, bootstrap: Bootstrap) -> Ranking:
+    """Return the systems by value, with rank intervals from the replicates. A system with judgements in fewer than
+    `MIN_CLUSTERS` groups may have any rank.
+
+    `ranked`: the systems; `bootstrap`: confidence, and settings for the signature."""
+    values, defined = ranked.value, ~np.isnan(ranked.value)
     ranks = np.where(defined, 1 + (values[None, :] > values[:, None]).sum(axis=1), 1 + defined.sum())
-    for_ranks = np.where(means.n_groups >= MIN_CLUSTERS, replicates, np.nan)
+    for_ranks = np.where(ranked.n_groups >= MIN_CLUSTERS, ranked.replicates, np.nan)
     low, high = rank_intervals(values, ranks, for_ranks, bootstrap.confidence)
-    order = sorted(range(n_systems), key=lambda k: (not defined[k], -np.nan_to_num(values[k]), k))
+    order = sorted(range(len(values)), key=lambda k: (not defined[k], -np.nan_to_num(values[k]), k))
     tiers = link_tiers(order, low, high)
+    names = np.asarray(ranked.labels).tolist()
     rows = tuple(
         SystemScore(
-            system=means.labels[k : k + 1].tolist()[0], estimate=means.estimate(k, bootstrap.confidence),
-            n_outputs=int(means.n_judged[k]), n_ratings=int(means.n_judged[k]), rank=int(ranks[k]),
-            rank_low=int(low[k]), rank_high=int(high[k]), tier=tiers[k], is_ranked=bool(defined[k]),
+            system=names[k], estimate=ranked.estimates[k], n_outputs=int(ranked.n_outputs[k]),
+            n_ratings=int(ranked.n_ratings[k]), rank=int(ranks[k]), rank_low=int(low[k]), rank_high=int(high[k]),
+            tier=tiers[k], is_ranked=bool(defined[k]),
         )
         for k in order
     )  # fmt: skip
-    n_judged_groups = int(np.count_nonzero(means.tables[:, 0].sum(axis=1)))
-    return Ranking(
-        "assisted-mean", rows, n_judged_groups, n_groups, bootstrap.resamples, bootstrap.seed, bootstrap.confidence,
-        {"judged": int(means.n_judged.sum()), "scored": int(means.n_scored.sum())},
-    )  # fmt: skip
+    return Ranking(ranked.method, rows, 0, 0, bootstrap.resamples, bootstrap.seed, bootstrap.confidence)
 
 
 def _replicate(means: AssistedMeans, sums: FloatArray) -> FloatArray:

@@ -7,7 +7,8 @@ docs/explanation/statistics/comparisons.md#intervals-and-ranks."""
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -139,23 +140,55 @@ def rank_by_comparisons(
         return _bootstrap(fit, bootstrap) if interval == "bootstrap" else _normal(fit, confidence)
 
     spread = bound_spread(result)
-    rated = [ClassRatings(result.rated, result.theta, spread.p)]
-    for among in [] if prior_sd is not None else _other_classes(judged, result.rated):
-        # Ratings within this class are finite and order it, but share no zero with the other classes.
-        other = fit_judgements(judged, method, **options, among=among)
-        rated += [ClassRatings(among, other.theta, bound_spread(other).p)] if other.fit is not None else []
+    others = [] if prior_sd is not None else _rate_other_classes(judged, result, options, bound_spread)
+    rated = [ClassRatings(result.rated, result.theta, spread.p), *others]
     order = order_systems(judged, rated, by_value=prior_sd is not None)
+    ranking = _rank_fit(judged, result, spread, order, "|".join(settings), bootstrap, adjust)
+    return replace(ranking, resamples=bootstrap.resamples if interval == "bootstrap" else 0)
+
+
+def rank_fitted(judged: Judgements, fit: ComparisonFit, settings: str, bootstrap: Bootstrap) -> Ranking:
+    """Return the ranking of a fit with normal intervals from its covariance, and rank sets from tests of all pairs.
+
+    `judged`: the judgements; `fit`: its values and covariance, which may have other sources than `judged`; `settings`:
+    text for the signature; `bootstrap`: the confidence."""
+
+    def bound_spread(one: ComparisonFit) -> _Spread:
+        return _normal(one, bootstrap.confidence)
+
+    spread = bound_spread(fit)
+    rated = [ClassRatings(fit.rated, fit.theta, spread.p), *_rate_other_classes(judged, fit, {}, bound_spread)]
+    ranking = _rank_fit(judged, fit, spread, order_systems(judged, rated), settings, bootstrap, "none")
+    return replace(ranking, resamples=0)
+
+
+def _rank_fit(
+    judged: Judgements, result: ComparisonFit, spread: _Spread, order: Order, settings: str, bootstrap: Bootstrap,
+    adjust: Adjust,
+) -> Ranking:  # fmt: skip
+    confidence = bootstrap.confidence
     if result.fit is None and result.note not in ("", ALL_TIES, result.connectivity.note):
         order = Order.without_ranks(len(judged.labels))  # without a fit there is no order
     differs = (order.p if adjust == "none" else _holm(order.p)) < 1 - confidence
     rows, groups = _rows(judged, result, spread, order, differs)
-    settings += ["unbounded:firth"] if order.is_unbounded else []
-    settings += [] if result.connectivity.connected else [LARGEST_PART]
-    drawn = bootstrap.resamples if interval == "bootstrap" else 0
+    settings += "|unbounded:firth" if order.is_unbounded else ""
+    settings += "" if result.connectivity.connected else f"|{LARGEST_PART}"
     return Ranking(
-        method, rows, judged.n_items, judged.n_clusters, drawn, bootstrap.seed, confidence, judged.totals,
-        _extras(judged, result, spread, confidence) | {"groups": groups}, "|".join(settings),
+        result.model, rows, judged.n_items, judged.n_clusters, bootstrap.resamples, bootstrap.seed, confidence,
+        judged.totals, _extras(judged, result, spread, confidence) | {"groups": groups}, settings,
     )  # fmt: skip
+
+
+def _rate_other_classes(
+    judged: Judgements, result: ComparisonFit, options: dict[str, Any], bound_spread: Callable[[ComparisonFit], _Spread]
+) -> list[ClassRatings]:
+    """Return ratings within the other classes. They are finite and order a class, but share no zero with the others."""
+    found = []
+    for among in _other_classes(judged, result.rated):
+        other = fit_judgements(judged, result.model, **options, among=among)
+        if other.fit is not None:
+            found.append(ClassRatings(among, other.theta, bound_spread(other).p))
+    return found
 
 
 def _other_classes(judged: Judgements, rated: BoolArray) -> list[BoolArray]:

@@ -37,6 +37,7 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
     head = ["evaluator", "kind"] + [f"{name}_{part}" for name in names for part in parts]
     head += ["letters", "cluster", "of_ceiling", "over_ridge", "over_ridge_low", "over_ridge_high"]
     head += [f"{name}_whole" for name in COEFFICIENTS] + ["n_whole", "n_in_training"]
+    head += ["saved"] if saves(table) else []
     head += ["n", "n_missing", "stale", "signature", "settings", "test_population", "interval_population"]
     about = [(table.get("test") or {}).get("population", ""), table.get("population", "")]
     rows = [
@@ -45,11 +46,17 @@ def list_cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[Any]]]:
         + [row.get("letters", ""), row.get("cluster"), (row.get("corrected") or {}).get("value")]
         + [row.get("over_ridge", {}).get(end) for end in ("value", "low", "high")]
         + _whole(row)
+        + ([row.get("saved")] if saves(table) else [])
         + [row["n"], row["n_missing"], row.get("stale", ""), row["signature"], table["signature"]]
         + about
         for row in table["rows"]
     ]
     return head, rows
+
+
+def saves(table: Mapping[str, Any]) -> bool:
+    """Return whether any evaluator saves judgements; none does if everything was judged."""
+    return any(row.get("saved") for row in table["rows"])
 
 
 def list_extra(table: Mapping[str, Any]) -> list[str]:
@@ -113,13 +120,14 @@ def write_lines(table: Mapping[str, Any]) -> Iterator[str]:
             row["evaluator"] + (" (sentinel)" if row["is_sentinel"] else ""),
             *(interval(row[name]) for name in (*COEFFICIENTS, *extra)),
             row["letters"],
+            *(["-" if row.get("saved") is None else f"{row['saved']:.0%}"] if saves(table) else []),
             str(row["n"]),
             row["pearson"]["note"] or row["note"],
         ]
         for row in table["rows"]
     ]
-    head = ["evaluator", *COEFFICIENTS, *extra, "letters", "n", ""]
-    yield from as_lines(head, rows, left=(0, len(head) - 3, len(head) - 1))
+    head = ["evaluator", *COEFFICIENTS, *extra, "letters", *(["saved"] if saves(table) else []), "n", ""]
+    yield from as_lines(head, rows, left=(0, head.index("letters"), len(head) - 1))
     yield from _list_over_ridge(table)
     yield from test_lines(table)
     if table.get("population"):
@@ -248,6 +256,9 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("ridge", _("over ridge"), lambda row: row.get("over_ridge", {}).get("value"),
                title=_("Coefficient minus that of ridge, with the 95 % interval of the difference"))
         if context["has_ridge"] else None,
+        Column("saved", _("Judgements saved"), lambda row: row.get("saved"),
+               title=_("Share of the judgements that it saves if it assists means of systems"))
+        if saves(table) else None,
         Column("n", "n", lambda row: None if row["estimate"]["value"] is None else row["estimate"]["n"],
                is_folded=not context["has_missing"]),
         Column("signature", _("Signature"), lambda row: row.get("short_signature"), is_number=False),

@@ -4,7 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
+from evalapp.side_figures import side_figure
+from evalapp.stats.assisted.means import estimate_means, find_saved, place_means
 from evalapp.stats.core.coding import BoolArray, IntArray
+from evalapp.translation import gettext as _
 from scoring.boards.base import AspectInfo, Data, Progress, Query, Table
 from scoring.boards.choices import BY_COMPARISONS
 from scoring.boards.metrics.by_ratings import evaluators_table
@@ -23,7 +28,27 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
     aspect, people = load_people(data, query, otherwise=BY_COMPARISONS)
     sets = load_compared(data, query.select_sets(data, aspect.name), people.output)
     sets = replace(sets, unapplied=data.list_unapplied(query))
-    return evaluators_table(people, sets, _settings(data, query), aspect=aspect.name, progress=progress)
+    table = evaluators_table(people, sets, _settings(data, query), aspect=aspect.name, progress=progress)
+    if query.level == "segment":
+        with side_figure(_("The judgements that evaluators save")):
+            saved = _find_saved(data, query, aspect, people)
+            table["rows"] = [{**row, "saved": saved.get(row["score_set"])} for row in table["rows"]]
+    return table
+
+
+def _find_saved(data: Data, query: EvaluatorsQuery, aspect: AspectInfo, people: People) -> dict[Any, float | None]:
+    """Return for each score set the share of the judgements that it saves in means of systems, see
+    `evalapp.stats.assisted.means`; None if outputs are in the evaluator's training data."""
+    outputs, cluster, system = data.load_outputs(query.systems)
+    human = place_means(people.output, people.mean, outputs)
+    result = {}
+    for one in query.select_sets(data, aspect.name):
+        scored = data.load_scored(one, outputs)
+        is_learned = bool(scored.n_in_training) and bool(data.find_learned([one], outputs).any())
+        rows = np.isfinite(scored.metric)
+        columns = (human[rows], scored.metric[rows], cluster[rows], system[rows])
+        result[scored.score_set] = None if is_learned or not rows.any() else find_saved(estimate_means(*columns))
+    return result
 
 
 def load_people(data: Data, query: Any, *, otherwise: str = "") -> tuple[AspectInfo, People]:

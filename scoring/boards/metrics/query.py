@@ -9,6 +9,9 @@ from evalapp.translation import gettext_noop
 from scoring.boards.base import FIGURE_COST, RANKS_COST, Known, Query, Size, Way
 from scoring.boards.choices import BY_COMPARISONS, PEOPLE
 
+#: Scores that are read in the time of a judgement.
+SAVED_COST = 10
+
 
 def limit_tests(size: Size, query: Query, coefficient: str, *, is_tested: bool) -> int:
     """Return the number of ratings that a request may read if each evaluator has intervals and, if tested, is compared
@@ -117,4 +120,6 @@ class EvaluatorsQuery(Query):
         limit = limit_tests(size, self, self.coefficient, is_tested=self.test != "none")
         if self.level == "dialogue":
             return size.more_than("dialogues", limit)
-        return size.more_judged(self.aspect, "ratings", limit, _(BY_COMPARISONS))
+        # For the judgements that evaluators save, all scores are read.
+        is_long = self.level == "segment" and size.more_than("scores", SAVED_COST * size.rows)
+        return is_long or size.more_judged(self.aspect, "ratings", limit, _(BY_COMPARISONS))

@@ -77,6 +77,9 @@ class EvaluatorRow(EvaluatorPart, Coefficients):
         "Against a ranking: the evaluator’s value of each system that has one in `scores`, in the same order."
     )
     over_ridge: OverRidge = optional("Of a trained evaluator other than ridge, if a trained ridge is in the table.")
+    saved: Number = optional(
+        "At the level of outputs: share of the judgements that the evaluator saves if it assists means of systems."
+    )
     stale: str = optional("Why the scores are out of date, or empty.")
     n_unscored: Number = optional("Outputs without a score, rated or not.")
 

@@ -7,11 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalapp.stats.assisted.means import AssistedMeans, AssistedOptions, estimate_means, rank_by_assisted_mean
-from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray
+from evalapp.stats.assisted.comparisons import AssistedComparisons, ScoredOutputs, rank_by_assisted_comparisons
+from evalapp.stats.assisted.means import (
+    AssistedMeans,
+    AssistedOptions,
+    estimate_means,
+    find_saved,
+    rank_by_assisted_mean,
+)
+from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.boards.data.columns import Ratings, Scores, select_ratings
-from scoring.boards.systems.rankings import Settings, Table, read_draws, systems_table
+from scoring.boards.data.columns import Comparisons, Ratings, Scores, persons, select_ratings, without_repeats
+from scoring.boards.systems.rankings import (
+    Settings,
+    Table,
+    compared_within,
+    number_units,
+    read_draws,
+    systems_table,
+)
 
 #: Share of saved judgements below which an evaluator is said not to help: chance alone gives a few percent.
 LEAST_SAVED = 0.05
@@ -77,6 +91,57 @@ def mean_by_output(value: FloatArray, place: IntArray, n: int) -> FloatArray:
     return np.round(np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0), 10)
 
 
+def systems_by_assisted_comparisons(
+    comparisons: Comparisons, scores: Scores, settings: Settings, *, aspect: str, evaluator: Mapping[str, Any]
+) -> Table:
+    """Return systems by comparisons of an aspect with an evaluator's help. `settings`: method, systems, assist."""
+    kept = compared_within(comparisons, settings["systems"], turing=False)
+    scores = select_scores(scores, settings["systems"])
+    assert kept.output_a is not None
+    assert kept.output_b is not None
+    one, two = find_outputs(kept.output_a, scores), find_outputs(kept.output_b, scores)
+    is_scored = (one >= 0) & (two >= 0)
+    kept, one, two = kept.only(is_scored), one[is_scored], two[is_scored]
+    labels = np.array([unit.label for unit in scores.units.units] or [""])
+    outputs = ScoredOutputs(scores.item, scores.cluster, labels[scores.system], scores.value)
+    found = rank_by_assisted_comparisons(
+        one, two, kept.verdict, outputs, method=settings["method"], bootstrap=Bootstrap(**read_draws(settings))
+    )
+    ranking = number_units(found.assisted, scores.units)
+    side = np.concatenate([scores.system[one], scores.system[two]])
+    raters = len(np.unique(persons(kept.rater, kept.raters)))
+    simulated = np.concatenate([kept.simulated] * 2)
+    table = systems_table(settings, ranking, scores.units, simulated, side, aspect=aspect, raters=raters)
+    table["n_simulated"] = int(kept.simulated.sum())  # one judgement, not one per side
+    table["scale"] = [0.0, 1.0] if settings["method"] == "win-rate" else [None, None]
+    table["counted"] = without_repeats(int(comparisons.repeat.sum()))
+    if n_unscored := int((~is_scored).sum()):
+        table["counted"].append(f"{n_unscored:,} comparisons of outputs without a score are not counted.")
+    if found.n_judged < found.n_pairs:
+        table["counted"].append(SAMPLE)
+    if not ranking.systems:
+        table["note"] = f"No scored output has been compared with another for {aspect}."
+    _add_assisted_rows(table, found, scores)
+    saved = _find_ratio(list(found.variance.values()), list(found.human_variance.values()))
+    _name_evaluator(table, evaluator, "items-like-these", saved, found.n_judged == found.n_pairs)
+    return table
+
+
+def _add_assisted_rows(table: Table, found: AssistedComparisons, scores: Scores) -> None:
+    human = {row.system: row.estimate.as_dict() for row in found.human.systems}
+    n_scored = np.bincount(scores.system, minlength=len(scores.units.units))
+    codes = {unit.label: code for code, unit in enumerate(scores.units.units)}
+    for row in table["rows"]:
+        name = row["label"]
+        above, below = (one.get(name, np.nan) for one in (found.human_variance, found.variance))
+        row["assisted"] = {
+            "human": {key: human[name][key] for key in ("value", "low", "high", "note")},
+            "n_scored": int(n_scored[codes[name]]),
+            "effective": float(row["n"] * above / below) if below > 0 else None,
+            "weight": found.weight if below > 0 else None,
+        }
+
+
 def add_assistance(
     table: Table, means: AssistedMeans, scores: Scores, n_ratings: NDArray[Any], evaluator: Mapping[str, Any]
 ) -> None:
@@ -96,31 +161,34 @@ def add_assistance(
             "effective": float(means.effective[k]) if is_judged else None,
             "weight": float(means.weight[k]) if is_judged else None,
         }
-    target = means.options.target
+    _name_evaluator(
+        table, evaluator, means.options.target, find_saved(means), bool((means.n_judged == means.n_scored).all())
+    )
+
+
+def _name_evaluator(
+    table: Table, evaluator: Mapping[str, Any], target: str, saved: float | None, is_complete: bool
+) -> None:
     table |= {"assist": evaluator["slug"], "target": target, "evaluator": dict(evaluator)}
     table["signature"] += f"|assist:{evaluator['slug']}|target:{target}"
-    table["extras"]["saved"] = saved = find_saved(means)
-    table["findings"] = [*table.get("findings", []), describe_saved(str(evaluator["slug"]), means, saved)]
+    table["extras"]["saved"] = saved
+    table["findings"] = [*table.get("findings", []), describe_saved(str(evaluator["slug"]), saved, is_complete)]
 
 
-def find_saved(means: AssistedMeans) -> float | None:
-    """Return the share of judgements that the evaluator saves: 1 - assisted / human variance, sums over systems; None
-    without a variance."""
-    known: BoolArray = (means.n_groups > 1) & (means.human_variance > 0)
-    if not known.any():
-        return None
-    return float(1.0 - means.variance[known].sum() / means.human_variance[known].sum())
+def _find_ratio(assisted: list[float], human: list[float]) -> float | None:
+    """Return the share of judgements that an evaluator saves: 1 - assisted / human variance, both summed over systems;
+    None without a variance."""
+    total = sum(human)
+    return 1.0 - sum(assisted) / total if total > 0 else None
 
 
-def describe_saved(name: str, means: AssistedMeans, saved: float | None) -> str:
-    """Return a sentence on what the evaluator saves."""
+def describe_saved(name: str, saved: float | None, is_complete: bool) -> str:
+    """Return a sentence on what the evaluator saves; `is_complete`: everything scored was judged."""
     if saved is None:
         return f"Too few judgements to tell what {name} saves."
     if saved < LEAST_SAVED:
         reason = (
-            "every scored output was judged"
-            if (means.n_judged == means.n_scored).all()
-            else ("its scores say little about the ratings within a system")
+            "everything scored was judged" if is_complete else "its scores say little about judgements within systems"
         )
         return f"{name} does not help here: {reason}. The intervals are about those of judgements only."
     return (

@@ -63,6 +63,11 @@ class SystemsQuery(Query):
         elif self.method not in ASSISTED:
             text = _("An evaluator can assist the methods %(methods)s, not %(method)s.")
             yield text % {"methods": ", ".join(ASSISTED), "method": self.method}, "assist"
+        elif self.method != "mean" and self.target != "items-like-these":
+            yield _("Only mean ratings have intervals for these items."), "target"
+        elif self.covariates != "none" or self.weights != "none":
+            option = "covariates" if self.covariates != "none" else "weights"
+            yield _("With an evaluator’s help, models have no covariates and no weights."), option
 
     def list_fields(self, known: Known) -> Sequence[str]:
         """`known` names evaluators that can play games as `judges`, and `adaptive` campaigns."""
@@ -75,11 +80,11 @@ class SystemsQuery(Query):
             return ["aspect", "by", "systems", "references"]
         options = {
             "ratings": self.method == "mean",
-            "weights": self.method in MODELS and bool(known["adaptive"]),
-            "covariates": self.method in MODELED,
+            "weights": self.method in MODELS and bool(known["adaptive"]) and not self.assist,
+            "covariates": self.method in MODELED and not self.assist,
             "per": self.method == "m1",
             "assist": bool(self.assist) and self.method in ASSISTED,
-            "target": bool(self.assist),
+            "target": bool(self.assist) and self.method == "mean",
             "references": bool(self.assist),
         }
         fields = (

@@ -28,6 +28,10 @@ class Command(commands.Command):
             "--sides", type=int, choices=list(SIDES), help="default: 1 for williams (in tables letters are 2), else 2"
         )
         parser.add_argument("--ties", type=float, help="share of ties; default: the share in the project, or none")
+        parser.add_argument(
+            "--rho", type=float,
+            help="correlation of an evaluator's scores with the judgements within systems, if it assists them",
+        )  # fmt: skip
         parser.add_argument("--aspect", default="", metavar="A", help="default: the first one that was judged")
 
     def work(self, **options: Any) -> dict[str, Any]:

@@ -49,3 +49,18 @@ def test_pilot_with_equal_ratings_is_refused_with_a_message():
     table = {"components": components, "n_items": 4, "n_judgements": 8, "aspect": "quality"}
     with pytest.raises(BadInput, match="shows no variance"):
         answer_plan(read_question({"test": "rating", "effect": "0.3"}), table)
+
+
+def test_evaluator_saves_the_square_of_its_correlation():
+    """194 comparisons without (above), times 1 - .6 ^ 2 = .64."""
+    found = answer_power(read_question({"test": "preference", "effect": "0.6", "rho": "0.6"}))
+    assert found["assisted"]["needed"] == 125
+    assert "by 0.6 within systems" in found["words"][-1]
+    assert answer_power(read_question({"test": "preference", "effect": "0.6"}))["assisted"] is None
+
+
+@pytest.mark.parametrize("given", [{"rho": "1"}, {"rho": "-0.1"}, {"rho": "x"}, {"rho": "0.5", "test": "correlation"}])
+def test_wrong_correlation_of_an_evaluator_is_named(given):
+    with pytest.raises(BadInput) as error:
+        read_question(given)
+    assert error.value.faults[0].field == "rho"
