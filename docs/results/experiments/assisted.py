@@ -19,7 +19,7 @@ from scoring.ml.training.gold import collect_rated_outputs
 
 SEED = 13
 SYSTEMS = 4
-#: Share of the variance between groups in simulated groups of several outputs.
+#: Share of the variance that outputs of a simulated group have in common.
 BETWEEN = 0.3
 FEWEST_GROUPS = 10
 FOLDS = 5
@@ -78,7 +78,7 @@ def simulate(run: Run, rng: np.random.Generator, n: int, ratio: int, rho: float,
 
 
 def draw_values(rng: np.random.Generator, group: np.ndarray, size: int) -> np.ndarray:
-    """Normal values (systems, outputs) with variance 1, which correlate within groups of several outputs."""
+    """Normal values (systems, outputs) with variance 1, which correlate within groups."""
     shape = (SYSTEMS, len(group))
     if size == 1:
         return rng.normal(size=shape)

@@ -103,7 +103,7 @@ def rank_by_assisted_comparisons(
     The predicted points of an output (1 for a win, 1/2 for a tie) are a logistic function of the difference of two
     scores, fitted, like the weight, to the judgements of the other folds of groups. A prediction counts relative to the
     mean of its pair of systems over all items that both answered, so that every pair of systems keeps its number of
-    judgements. The judged pairs must be a random sample of these. There is one weight for all systems, because every
+    judgements. The judged pairs must be a random sample of all. There is one weight for all systems, because every
     comparison is about two.
 
     Models have sandwich intervals over groups and the rank sets of `rank_by_comparisons`; win rates have t intervals

@@ -18,6 +18,9 @@ from scoring.boards.metrics.people import People, ScoredSets
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.metrics.ranked import Compared, evaluators_by_ranking
 
+#: Maximum number of scores for which saved judgements are computed (3 seconds).
+MOST_SCORES = 3_000_000
+
 
 def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None) -> Table:
     """Return evaluators with their correlations; trivial baselines without scores have a row with the reason."""
@@ -29,7 +32,7 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
     sets = load_compared(data, query.select_sets(data, aspect.name), people.output)
     sets = replace(sets, unapplied=data.list_unapplied(query))
     table = evaluators_table(people, sets, _settings(data, query), aspect=aspect.name, progress=progress)
-    if query.level == "segment":
+    if query.level == "segment" and table["rows"]:
         with side_figure(_("The judgements that evaluators save")):
             saved = _find_saved(data, query, aspect, people)
             table["rows"] = [{**row, "saved": saved.get(row["score_set"])} for row in table["rows"]]
@@ -38,11 +41,14 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
 
 def _find_saved(data: Data, query: EvaluatorsQuery, aspect: AspectInfo, people: People) -> dict[Any, float | None]:
     """Return for each score set the share of the judgements that it saves in means of systems, see
-    `evalapp.stats.assisted.means`; None if outputs are in the evaluator's training data."""
+    `evalapp.stats.assisted.means`; None if outputs are in the evaluator's training data. Empty for too many scores."""
     outputs, cluster, system = data.load_outputs(query.systems)
+    sets = query.select_sets(data, aspect.name)
+    if len(outputs) * len(sets) > MOST_SCORES:
+        return {}
     human = place_means(people.output, people.mean, outputs)
     result = {}
-    for one in query.select_sets(data, aspect.name):
+    for one in sets:
         scored = data.load_scored(one, outputs)
         is_learned = bool(scored.n_in_training) and bool(data.find_learned([one], outputs).any())
         rows = np.isfinite(scored.metric)

@@ -112,7 +112,7 @@ def test_outputs_of_different_items_are_refused():
 
 
 def test_win_rate_by_hand():
-    """Systems x and y on 20 items, of which the first 10 were judged. With a fixed weight the assisted rate of x is its
+    """Systems x and y on 20 items; the first 10 were judged. With a fixed weight the assisted rate of x is its
     rate plus the weight times (mean prediction of all items - mean prediction of the judged ones)."""
     rng = np.random.default_rng(8)
     item, system = np.divmod(np.arange(40), 2)
