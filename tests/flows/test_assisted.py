@@ -1,4 +1,4 @@
-"""Uploaded scores of all outputs and ratings of some: command, page, API, files, export and recomputation agree."""
+"""Uploaded scores and a rated sample: command, page, API, files, export and recomputation agree."""
 
 from __future__ import annotations
 

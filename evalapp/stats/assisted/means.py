@@ -186,7 +186,7 @@ class GroupSums:
     centre: float
 
     def only(self, rows: BoolArray) -> GroupSums:
-        """Return the sums of some of the groups."""
+        """Return the sums over a part of the groups."""
         names = ("n_judged", "rating", "judged_score", "square", "product", "n_rest", "rest_score")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
@@ -358,8 +358,7 @@ def rank_values(ranked: RankedValues, bootstrap: Bootstrap) -> Ranking:
 
 
 def _replicate(means: AssistedMeans, sums: FloatArray) -> FloatArray:
-    """Return the means of resamples, (resamples, systems). Means of these items vary only by which outputs were
-    judged."""
+    """Return the means of resamples, (resamples, systems). For the target "these-items" only the judged sample varies."""
     if means.options.target == "items-like-these":
         return _means_of_sums(sums)
     whole = means.tables.sum(axis=0)
