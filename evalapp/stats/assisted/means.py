@@ -358,7 +358,7 @@ def rank_values(ranked: RankedValues, bootstrap: Bootstrap) -> Ranking:
 
 
 def _replicate(means: AssistedMeans, sums: FloatArray) -> FloatArray:
-    """Return the means of resamples, (resamples, systems). For the target "these-items" only the judged sample varies."""
+    """Return the means of resamples, (resamples, systems). With "these-items", only the judged sample varies."""
     if means.options.target == "items-like-these":
         return _means_of_sums(sums)
     whole = means.tables.sum(axis=0)
