@@ -269,7 +269,10 @@ def _by_win_rate(judged: Judgements, pairs: _Pairs, bootstrap: Bootstrap) -> Ass
     for value, variance, drawn in result:
         rankings.append(_rank_rates(judged, linked, value, variance, in_groups, drawn, bootstrap))
         variances.append(dict(zip(labels[linked].tolist(), variance.tolist(), strict=True)))
-    return AssistedComparisons(*rankings, *variances, float(weights.mean()), pairs.n_pairs, pairs.n_judged)
+    return AssistedComparisons(
+        assisted=rankings[0], human=rankings[1], variance=variances[0], human_variance=variances[1],
+        weight=float(weights.mean()), n_pairs=pairs.n_pairs, n_judged=pairs.n_judged,
+    )  # fmt: skip
 
 
 def _rank_rates(
