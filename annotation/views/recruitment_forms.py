@@ -29,7 +29,7 @@ OUTCOME_FIELDS = tuple(f"{name}_{part}" for name in OUTCOMES for part in ("code"
 KINDS = (("choice", _("choice")), ("number", _("number")), ("text", _("text")))
 
 
-def _percent(name: str, label: Any, help_text: Any) -> forms.Field:
+def _percent(label: Any, help_text: Any) -> forms.Field:
     return forms.IntegerField(required=False, min_value=0, max_value=100, label=label, help_text=help_text)
 
 
@@ -93,13 +93,10 @@ class RecruitmentForm(forms.Form):
         help_text=_("Without this consent they are never exported."),
     )
     pass_mark = _percent(
-        "pass_mark",
         _("Practice items as expected, in per cent"),
         _("Who has fewer is screened out before the first text. Empty: nobody is."),
     )
-    min_controls = _percent(
-        "min_controls", _("Control items as expected, in per cent"), _("Who has fewer fails. Empty: no rule.")
-    )
+    min_controls = _percent(_("Control items as expected, in per cent"), _("Who has fewer fails. Empty: no rule."))
     min_seconds = forms.FloatField(
         required=False,
         min_value=0,
@@ -108,7 +105,6 @@ class RecruitmentForm(forms.Form):
         help_text=_("Who is faster fails. Empty: no rule."),
     )
     min_agreement = _percent(
-        "min_agreement",
         _("Answers that agree with others, in per cent"),
         _(
             "Ratings agree if they are at most a quarter of the scale from the median of the others, other answers if "
@@ -127,9 +123,7 @@ class RecruitmentForm(forms.Form):
     pay_failed = _amount("pay_failed", _("Pay for failed"))
     pay_screened = _amount("pay_screened", _("Pay for screened out"))
     bonus = _amount("bonus", _("Bonus for passed"))
-    bonus_controls = _percent(
-        "bonus_controls", _("Bonus only from these control items as expected, in per cent"), _("Empty: for all.")
-    )
+    bonus_controls = _percent(_("Bonus only from these control items as expected, in per cent"), _("Empty: for all."))
     currency = forms.CharField(required=False, max_length=10, label=_("Currency"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -171,16 +165,15 @@ class RecruitmentForm(forms.Form):
 
 
 class QuestionRow(forms.Form):
-    """A question before the first text; rows without a name are ignored."""
+    """A question before the first text; rows without name and question are ignored."""
 
-    name = forms.CharField(required=False, max_length=40, label=_("Name"), help_text=_("In files: a-z, 0-9, - and _."))
+    name = forms.CharField(required=False, max_length=40, label=_("Name"))
     question = forms.CharField(required=False, max_length=300, label=_("Question"))
     kind = forms.ChoiceField(choices=KINDS, initial="choice", label=_("Answer"))
     details = forms.CharField(
         required=False,
         max_length=4_000,
         label=_("Choices or limits"),
-        help_text=_("Choices separated by “|”, or the lowest and highest number, such as 18..99."),
     )
     optional = forms.BooleanField(required=False, label=_("Need not be answered"))
 
