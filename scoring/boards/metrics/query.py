@@ -120,6 +120,7 @@ class EvaluatorsQuery(Query):
         limit = limit_tests(size, self, self.coefficient, is_tested=self.test != "none")
         if self.level == "dialogue":
             return size.more_than("dialogues", limit)
+        if size.more_judged(self.aspect, "ratings", limit, _(BY_COMPARISONS)):
+            return True
         # For the judgements that evaluators save, all scores are read.
-        is_long = self.level == "segment" and size.more_than("scores", SAVED_COST * size.rows)
-        return is_long or size.more_judged(self.aspect, "ratings", limit, _(BY_COMPARISONS))
+        return self.level == "segment" and size.more_than("scores", SAVED_COST * size.rows)

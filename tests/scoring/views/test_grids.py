@@ -174,7 +174,9 @@ def test_scores_of_an_evaluator_are_sorted_by_the_address(scored, researcher):
 def test_tabs_of_people_and_evaluators_keep_the_choice_of_systems(scored, researcher):
     text = read_page(researcher.get(address("systems") + "?systems=machine"))
     tabs = text[text.index('class="tabs"') : text.index("inline-form")]
-    assert re.findall(r'href="[^"]*\?([^"]*)"', tabs) == ["systems=machine", "by=token-f1&amp;systems=machine"]
+    kept = "systems=machine"
+    expected = [kept, f"assist=token-f1&amp;{kept}", f"by=token-f1&amp;{kept}"]
+    assert re.findall(r'href="[^"]*\?([^"]*)"', tabs) == expected
 
 
 def test_tabs_keep_the_choices_that_they_have_too(scored, researcher):
