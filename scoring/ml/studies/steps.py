@@ -22,7 +22,6 @@ from scoring.ml.studies.kinds import Kind, Variant
 from scoring.ml.studies.measures import Measured, StudyData
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.cross_fit import DEV_SHARE
-from scoring.ml.training.estimate import estimate_range
 from scoring.ml.training.fit import fit, plan
 from scoring.ml.training.job import Plan, Report, TrainingProgress
 from scoring.ml.types import Dataset
@@ -111,11 +110,12 @@ def plan_step(step: Step, data: StudyData, design: Design, report: Report | None
         whole = {**given, **variant.needs}
         plan(variant.evaluator, train, dev=dev, seed=step.seed, progress=report, **whole)
     result = plan(variant.evaluator, train, dev=dev, seed=step.seed, progress=report, **given)
-    if result.seconds is None:
+    if not result.seconds:
         return result
     share = len(data.test.outputs) / max(1, len(data.dev.outputs))
     seconds = result.seconds + result.afterwards * share
-    return replace(result, seconds=seconds, seconds_range=estimate_range(seconds, measured=result.measured))
+    low, high = (bound / result.seconds for bound in result.seconds_range or (0.0, 0.0))
+    return replace(result, seconds=seconds, seconds_range=(low * seconds, high * seconds))
 
 
 def plan_variants(

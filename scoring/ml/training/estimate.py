@@ -25,7 +25,7 @@ _Key: TypeAlias = tuple[str | None, str | None, int | None]
 EFFICIENCY = 0.5
 # Shortest and longest time of a training as multiples of its estimate; wider if nothing was measured on this machine.
 # `tests/scoring/ml/training/test_estimate.py` names the trainings behind these figures.
-RANGE, RANGE_UNMEASURED = (0.4, 3.5), (0.2, 7.0)
+RANGE, RANGE_UNMEASURED, RANGE_TIMED = (0.4, 3.5), (0.2, 7.0), (0.6, 1.75)
 # The upper bound grows with the load by other work on the machine, up to this factor.
 MOST_SLOWED = 4.0
 _MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
@@ -75,7 +75,13 @@ def find_compared_pairs(dataset: Dataset | None, aspect: str | None) -> set[tupl
 
 
 def held_out_seconds(job: FitJob) -> float:
-    """Return the seconds in which a `job` scores the judged held-out texts and the fixtures for the card, each with its
+    """Return the seconds in which a `job` scores the judged held-out texts and the fixtures for the card."""
+    tokens = count_held_out_tokens(job)
+    return scoring_seconds(job.encoder, tokens, str(job.options.get("train_device", "auto"))) if tokens else 0.0
+
+
+def count_held_out_tokens(job: FitJob) -> float:
+    """Return the tokens of the judged held-out texts and the fixtures that a `job` scores for the card, each with its
     references and context.
 
     A text that was rated and compared is read for both; evaluators that compare read each pair from both sides.
@@ -97,8 +103,7 @@ def held_out_seconds(job: FitJob) -> float:
     if not tokens:
         return 0.0
     fixtures = N_FIXTURES * sum(length for _, length in tokens) / len(tokens)
-    total = sum(times * length for times, length in tokens)
-    return scoring_seconds(job.encoder, total + fixtures, str(job.options.get("train_device", "auto")))
+    return sum(times * length for times, length in tokens) + fixtures
 
 
 def estimate_tokens(text: str) -> float:
@@ -110,9 +115,12 @@ def estimate_tokens(text: str) -> float:
 _UNSPACED = re.compile(f"[{UNSPACED_BLOCKS}]")
 
 
-def estimate_range(seconds: float, *, measured: bool = True) -> tuple[float, float]:
+def estimate_range(seconds: float, *, measured: bool = True, timed: bool = False) -> tuple[float, float]:
     """Return the shortest and longest time of a training that is estimated at `seconds`: on an idle machine, and with
-    the present load by other work. The range is wider unless the speed was `measured`."""
+    the present load by other work. The range is wider unless the speed was `measured`, and narrower if two of its own
+    steps were `timed`, with the load as it is."""
+    if timed:
+        return RANGE_TIMED[0] * seconds, RANGE_TIMED[1] * seconds
     low, high = RANGE if measured else RANGE_UNMEASURED
     slowed = max((min(MOST_SLOWED, one.slowed) for one in _speeds.values()), default=1.0)
     return low * seconds, high * seconds * slowed

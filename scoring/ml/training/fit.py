@@ -54,17 +54,33 @@ def plan(
 
 def dry_check(job: FitJob) -> Plan:
     """Return the plan of a `job`, with time estimate and notes. Raises the errors of invalid data and options."""
+    return _estimate(job, _check(job))
+
+
+def _check(job: FitJob) -> Plan:
+    """The plan of a job without time estimate."""
     from scoring.ml.encoders.loading import check_encoder
     from scoring.ml.training.checks import check_processes, check_train_device, describe_unknown_words
-    from scoring.ml.training.estimate import estimate_range, held_out_seconds
 
     check_train_device(job)
-    devices = check_processes(job)
+    check_processes(job)
     if "encoder" in job.entry.needs:
         check_encoder(job.encoder)
     result: Plan = job.entry.load_implementation().plan(job)
-    result = replace(result, notes=(*result.notes, *describe_unknown_words(job)))
-    if result.seconds is not None and not result.afterwards:
+    return replace(result, notes=(*result.notes, *describe_unknown_words(job)))
+
+
+def _estimate(job: FitJob, result: Plan) -> Plan:
+    """The plan of a job with time estimate."""
+    from scoring.ml.training.checks import check_processes
+    from scoring.ml.training.estimate import estimate_range, held_out_seconds
+
+    devices = check_processes(job)
+    timed = result.measure is not None
+    if result.measure is not None:
+        seconds, after = result.measure()
+        result = replace(result, seconds=seconds, afterwards=after, measure=None)
+    elif result.seconds is not None and not result.afterwards:
         after = held_out_seconds(job)
         result = replace(result, seconds=result.seconds + after, afterwards=after)
     if devices < job.processes:
@@ -76,7 +92,7 @@ def dry_check(job: FitJob) -> Plan:
         result = replace(result, seconds=result.seconds / devices)
     if result.seconds is None:
         return result
-    return replace(result, seconds_range=estimate_range(result.seconds, measured=result.measured))
+    return replace(result, seconds_range=estimate_range(result.seconds, measured=result.measured, timed=timed))
 
 
 def fit(
@@ -127,7 +143,7 @@ def run_job(job: FitJob) -> TrainedEvaluator:
     from scoring.ml.training.warm import add_earlier
 
     implementation: type[TrainedEvaluator] = job.entry.load_implementation()
-    dry_check(job)
+    _check(job)
     claim_folder(job)
     if job.processes > 1:
         from scoring.ml.training.several import train_together

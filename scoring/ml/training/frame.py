@@ -14,15 +14,16 @@ import numpy as np
 from scoring.ml.artefact import Artefact
 from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.estimate import training_seconds
-from scoring.ml.training.finetune import FinetuneSettings
-from scoring.ml.training.head import describe_stages
+from scoring.ml.training.finetune import TOGETHER, FinetuneSettings
+from scoring.ml.training.head import HEAD, describe_stages
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.loop import LoopSettings
 from scoring.ml.training.record import TrainingRecord, data_hash, library_versions
 
 #: Rows that the dry check tokenises to estimate length and truncation.
 PROBE_ROWS = 64
+#: Rows that the dry check makes batches of to time them.
+TIMED_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,18 @@ def count_steps(job: FitJob, n_rows: int) -> int:
     return steps if most is None else min(steps, int(most))
 
 
-def estimate_finetuning(job: FitJob, tokens_per_row: float, steps: int) -> float:
-    """Return the seconds of `steps` steps of a `job` that trains its encoder on rows with a mean of `tokens_per_row`
-    tokens."""
-    return training_seconds(job.encoder, tokens_per_row * steps * job.integer("batch_size"), job.text("train_device"))
+def count_readings(job: FitJob, steps: int, n_rows: int, n_dev: int) -> dict[str, int]:
+    """Return the `steps`, `head_rows` and `evaluated` of a `Work`, by the option `stages` of a `job`.
+
+    A training with its encoder takes `steps` steps; an epoch has `n_rows` rows and the held-out part `n_dev`.
+    """
+    stages = job.text("stages")
+    evaluations = -(-steps // -(-n_rows // job.integer("batch_size")))
+    if stages == TOGETHER:
+        return {"steps": steps, "head_rows": 0, "evaluated": n_dev * evaluations}
+    if stages == HEAD:
+        return {"steps": 0, "head_rows": n_rows, "evaluated": n_dev}
+    return {"steps": steps, "head_rows": n_rows, "evaluated": n_dev * (evaluations + 1)}
 
 
 def make_finetune_settings(job: FitJob, **changes: Any) -> FinetuneSettings:

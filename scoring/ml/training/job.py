@@ -216,3 +216,5 @@ class Plan:
     afterwards: float = 0.0
     measured: bool = True
     seconds_range: tuple[float, float] | None = None
+    #: Times steps of this training: (`seconds`, `afterwards`). Called by the dry check only, because it takes seconds.
+    measure: Callable[[], tuple[float, float]] | None = None

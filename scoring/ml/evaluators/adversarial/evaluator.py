@@ -35,12 +35,11 @@ from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.split import split_dataset
+from scoring.ml.training.timing import Work, time_work
 from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Record
 
 LEAST_ITEMS, LEAST_OF_A_CLASS = 4, 4
-#: Texts tokenised to estimate the time of a training.
-PROBE = 256
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,6 @@ class Adversarial(TrainedEvaluator):
         texts = material.train
         rows = _epoch(job, texts, 0)
         steps = frame.count_steps(job, len(rows))
-        probe = job.rng("probe").permutation(rows)[:PROBE]
-        lengths = _reader(job).singles([texts.records[int(row)] for row in probe]).encodings.lengths
         notes = []
         if texts.n_same:
             text = _("%(n_same)s outputs that equal what a person wrote in the same context are left out")
@@ -90,16 +87,16 @@ class Adversarial(TrainedEvaluator):
             "texts in an epoch": len(rows),
             "held-out texts": len(material.dev.records),
         }
-        return Plan(examples, steps, frame.estimate_finetuning(job, float(lengths.mean()), steps), tuple(notes))
+        counts = frame.count_readings(job, steps, len(rows), len(material.dev.records))
+        return Plan(
+            examples, counts["steps"], None, tuple(notes), measure=lambda: _time_training(job, texts, rows, counts)
+        )
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
         material = _material(job)
         texts, reader = material.train, _reader(job)
-        torch.manual_seed(job.torch_seed("network"))
-        sizes = {"pooling": job.text("pooling"), **({"texts": reader.texts} if reader.texts else {})}
-        network = AdversarialNetwork.from_source(job.encoder, sizes)
-        begin_network(job, network)
+        network = _new_network(job, reader)
         weights = row_weights(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"))
         batches = RowBatches(
             reader.singles(texts.records).encodings,
@@ -187,6 +184,22 @@ def _check(job: FitJob, texts: Texts) -> None:
 def _epoch(job: FitJob, texts: Texts, epoch: int) -> Ints:
     rng = job.rng(f"texts:{epoch}")
     return rows_of_epoch(texts, balance=job.text("balance"), systems_alike=job.flag("systems_alike"), rng=rng)
+
+
+def _new_network(job: FitJob, reader: PairReader) -> AdversarialNetwork:
+    torch.manual_seed(job.torch_seed("network"))
+    sizes = {"pooling": job.text("pooling"), **({"texts": reader.texts} if reader.texts else {})}
+    network = AdversarialNetwork.from_source(job.encoder, sizes)
+    begin_network(job, network)
+    return network
+
+
+def _time_training(job: FitJob, texts: Texts, rows: Ints, counts: Mapping[str, int]) -> tuple[float, float]:
+    reader, some = _reader(job), np.sort(rows)[:: max(1, len(rows) // frame.TIMED_ROWS)]
+    inputs = reader.singles([texts.records[int(row)] for row in some]).encodings
+    values = {"labels": torch.zeros(len(some)), "weights": torch.ones(len(some))}
+    sample = RowBatches(inputs, values, [""] * len(some), job, pad_id=reader.pad_id)
+    return time_work(job, [Work(lambda: _new_network(job, reader), sample, inputs, **counts)])
 
 
 def _reader(job: FitJob) -> PairReader:

@@ -22,12 +22,18 @@ from scoring.ml.encoders.separate import Inputs, map_inputs
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.calibration import Calibration
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
-from scoring.ml.evaluators.comparative.material import HUMAN, Material, get_material
+from scoring.ml.evaluators.comparative.material import Material, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.others import ALONE, HIGHEST, LOWEST, count_wins, draw_others
 from scoring.ml.evaluators.comparative.systems import PairJudge
-from scoring.ml.evaluators.comparative.training import calibrate, choose_references, network_sizes, train_network
+from scoring.ml.evaluators.comparative.training import (
+    calibrate,
+    choose_references,
+    network_sizes,
+    time_training,
+    train_network,
+)
 from scoring.ml.evaluators.comparative.verdicts import (
     OUTCOMES,
     Outcome,
@@ -44,8 +50,8 @@ from scoring.ml.network import check_architecture
 from scoring.ml.signature import SignatureField, text_hash
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.checks import describe_truncation
-from scoring.ml.training.estimate import count_rated_outputs, find_compared_pairs, scoring_seconds, training_seconds
 from scoring.ml.training.frame import PROBE_ROWS, TrainingResult, make_artefact
+from scoring.ml.training.head import HEAD
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups
 from scoring.ml.types import Record, check_records
@@ -78,33 +84,20 @@ class Comparative(TrainedEvaluator, PairJudge):
         check_architecture(job.encoder)
         network_sizes(job, material.tie)
         phases = material.phases()
-        tokens = longest = 0.0
         cut = []
         for phase in phases:
             pairs = phase.draw(0, 0, min(PROBE_ROWS, phase.n_pairs))
             looked_at = material.reader.pairs([p.a for p in pairs], [p.b for p in pairs])
             single = None if job.flag("comparison") else material.reader.singles([p.a for p in pairs])
             cut.append((single or looked_at).truncated)
-            lengths = looked_at.encodings.lengths
-            tokens += float(lengths.mean()) * phase.steps * phase.batch_size
-            longest = max(longest, float(lengths.mean()))
-        device = job.text("train_device")
-        # After training, each held-out text is compared with each reference in both directions, often for longer than
-        # the training itself, and each compared pair is read.
-        meetings = count_rated_outputs(job.dev, material.aspect) * job.integer("references")
-        if job.flag("comparison"):
-            meetings += len(find_compared_pairs(job.dev, material.aspect))
-            meetings += len(material.held_out(HUMAN)) if material.calibrated and material.human is not None else 0
-        after = scoring_seconds(job.encoder, longest * meetings * (1 if job.profile == PAPER else 2), device)
-        seconds = training_seconds(job.encoder, tokens, device) + after
-        steps = sum(phase.steps for phase in phases)
+        steps = 0 if job.text("stages") == HEAD else sum(phase.steps for phase in phases)
         words = job.optional_integer("words")
         limit = f"{material.reader.tokenizer.max_length} tokens" + (
             "" if words is None else f" or {words} words a text"
         )
         nouns = "pairs of texts" if job.flag("comparison") else "texts"
         notes = (*material.notes, *_origins(job, material), *describe_truncation(np.concatenate(cut), nouns, limit))
-        return Plan(material.examples(), steps, seconds, notes, after)
+        return Plan(material.examples(), steps, None, notes, measure=lambda: time_training(job, material))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ import torch
 
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
+from scoring.ml.catalogue import PAPER
 from scoring.ml.engine import resolve_device
-from scoring.ml.evaluators.comparative.batches import HeldOut, PairBatches
+from scoring.ml.evaluators.comparative.batches import MOST_HEAD_PAIRS, HeldOut, PairBatches, encode_pairs
 from scoring.ml.evaluators.comparative.calibration import fit_with_figures
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.material import HUMAN, Material, Phase, get_material
@@ -23,16 +25,21 @@ from scoring.ml.evaluators.comparative.pairs import Pair
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
 from scoring.ml.network import NetworkConfig
 from scoring.ml.training.curve import BEST, FinetuneResult
+from scoring.ml.training.estimate import count_rated_outputs, find_compared_pairs
 from scoring.ml.training.finetune import TOGETHER, finetune
+from scoring.ml.training.frame import count_readings
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import record_groups
 from scoring.ml.training.store import write_json
+from scoring.ml.training.timing import Work, time_work
 from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Dataset, Record
 
 #: Dev accuracy this near to the most frequent answer after one epoch is a collapse.
 COLLAPSE = 0.02
 _RESTARTS = "restarts.json"
+# Pairs that the dry check reads to time reading.
+_TIMED_PAIRS = 256
 
 
 def network_sizes(job: FitJob, tie: bool) -> dict[str, Any]:
@@ -117,15 +124,7 @@ def _train_phase(
     single = not job.flag("comparison")
     pairs: Sequence[Pair] = material.held_out(phase.name)
     held_out = HeldOut(pairs, material.reader, resolve_device(phase.settings.device), single=single) if pairs else None
-    batches = PairBatches(
-        phase.draw,
-        phase.n_pairs,
-        phase.batch_size,
-        material.reader,
-        job,
-        epochs=phase.steps / -(-phase.n_pairs // phase.batch_size),
-        single=single,
-    )
+    batches = _make_batches(job, material, phase)
     seen = 0
 
     def evaluate(net: Any) -> dict[str, float]:
@@ -147,6 +146,48 @@ def _train_phase(
         phase=_phase_name(phase.name, attempt),
         evaluate=evaluate if held_out is not None else None,
     )
+
+
+def _make_batches(job: FitJob, material: Material, phase: Phase) -> PairBatches:
+    return PairBatches(
+        phase.draw,
+        phase.n_pairs,
+        phase.batch_size,
+        material.reader,
+        job,
+        epochs=phase.steps / -(-phase.n_pairs // phase.batch_size),
+        single=not job.flag("comparison"),
+    )
+
+
+def time_training(job: FitJob, material: Material) -> tuple[float, float]:
+    """Return the seconds of a training of a `job`, and those after its last step: each held-out text is then compared
+    with each reference, and each compared pair is read."""
+    works = []
+    for phase in material.phases():
+        some = phase.draw(0, 0, min(phase.n_pairs, _TIMED_PAIRS))
+        inputs = encode_pairs(material.reader, some, single=not job.flag("comparison"))[0]
+        counts = count_readings(job, phase.steps, phase.n_pairs, len(material.held_out(phase.name)))
+        counts["head_rows"] = min(counts["head_rows"], MOST_HEAD_PAIRS)
+        sample = _make_batches(job, material, phase)
+        works.append(Work(partial(new_network, job, material.tie, material.aspect), sample, inputs, **counts))
+    length = float(max(work.inputs.lengths.mean() for work in works))
+    return time_work(
+        job, [*works[:-1], replace(works[-1], read=length * count_readings_after(job, material), scored=True)]
+    )
+
+
+def count_readings_after(job: FitJob, material: Material) -> float:
+    """Return how many inputs of the length of a pair are read after the training of a `job` on `material`."""
+    texts, references = count_rated_outputs(job.dev, material.aspect), job.integer("references")
+    pairs = 0
+    if job.flag("comparison"):
+        pairs = len(find_compared_pairs(job.dev, material.aspect))
+        pairs += len(material.held_out(HUMAN)) if material.calibrated and material.human is not None else 0
+    if material.texts:
+        # Each text and each reference is read once; either is half of a pair.
+        return pairs + (texts + references) / 2
+    return (texts * references + pairs) * (1 if job.profile == PAPER else 2)
 
 
 def calibrate(job: FitJob, material: Material, artefact: Artefact, judge: Callable[..., Verdicts]) -> Artefact:

@@ -42,8 +42,6 @@ from scoring.ml.training.record import list_groups
 from scoring.ml.training.split import split_dataset
 from scoring.ml.types import Record
 
-# A penalised step takes 1.4 times as long as one without (benchmarks/perception_step.py).
-PENALISED = 1.4
 NO_DROPOUT = (
     "the encoder has no dropout, so the certainty of the model is 1 everywhere and passes with dropout are useless: "
     "uncertainty=data avoids them"
@@ -82,8 +80,6 @@ class Perception(TrainedEvaluator):
         towers = [pairs] if shared else [times * n for n in counts.values()]
         steps = sum(frame.count_steps(job, n) for n in towers) * rates
         penalties = training.choose_penalties(job, learned, held_out)
-        more = (PENALISED - 1) / job.integer("penalty_every")
-        cost = sum(1 + more if penalty in training.TWICE else 1 for penalty in penalties)
         notes = whole.omissions
         if penalties == training.UNCHOSEN and job.text("penalty") == "auto":
             notes.append(_("no held-out texts to choose by: it learns with the gradient penalty (penalty=pair)"))
@@ -106,9 +102,15 @@ class Perception(TrainedEvaluator):
         looked_at, longest_read = _looked_at(job, texts)
         cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
         notes += describe_truncation(cut, "texts and references", f"{longest_read} tokens")
-        tokens = float(looked_at.generated_lengths.mean() + looked_at.reference_lengths.mean())
-        seconds = cost * frame.estimate_finetuning(job, tokens, steps)
-        return Plan(examples, steps * len(penalties), seconds, tuple(notes))
+        n_dev = 0 if held_out is None else len(find_texts(job, held_out).records)
+        counts = {name: n * rates for name, n in frame.count_readings(job, steps // rates, sum(towers), n_dev).items()}
+        return Plan(
+            examples,
+            counts["steps"] * len(penalties),
+            None,
+            tuple(notes),
+            measure=lambda: training.time_training(job, texts, penalties, counts),
+        )
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -22,9 +23,10 @@ from scoring.ml.evaluators.perception.texts import Texts, count_own_texts, encod
 from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import finetune
-from scoring.ml.training.frame import make_finetune_settings
+from scoring.ml.training.frame import TIMED_ROWS, make_finetune_settings
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import record_groups
+from scoring.ml.training.timing import Work, time_work
 from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Dataset
 
@@ -83,7 +85,7 @@ class Trainer:
     ) -> tuple[PerceptionNetwork, FinetuneResult]:
         if self.job.text("models") == "shared":
             return self._best(f"training{how}", encoded[0], penalty)
-        whole = self._network(len(systems), penalty)
+        whole = new_network(self.job, len(systems), penalty)
         log: list[dict[str, Any]] = []
         metrics: dict[str, list[float]] = {}
         for tower, system in enumerate(systems):
@@ -122,7 +124,7 @@ class Trainer:
         batches = PairBatches(
             encoded.sides, encoded.systems, encoded.groups, job, pad_id=self.tokenizer.pad_id, phase=phase
         )
-        network = self._network(1, penalty)
+        network = new_network(job, 1, penalty)
         judge = None
         if reading is not None:
 
@@ -149,18 +151,40 @@ class Trainer:
         chosen = self.job.rng("dev references").permutation(len(others))[:DEV_REFERENCES]
         return replace(dev, pool=tuple(others[int(place)] for place in chosen) or tuple(self.kept))
 
-    def _network(self, towers: int, penalty: str) -> PerceptionNetwork:
-        job = self.job
-        torch.manual_seed(job.torch_seed("network"))
-        names = ("pooling", "confidence", "penalty_weight", "penalty_every")
-        settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
-        if texts := count_own_texts(job):
-            settings["texts"] = texts
-        network = PerceptionNetwork.from_source(
-            job.encoder, settings, attention="eager" if penalty in TWICE else None
-        )  # fmt: skip
-        begin_network(job, network)
-        return network
+
+def new_network(job: FitJob, towers: int, penalty: str) -> PerceptionNetwork:
+    """Return a network of a `job` with new heads, one encoder for each of the `towers`, and the `penalty`."""
+    torch.manual_seed(job.torch_seed("network"))
+    names = ("pooling", "confidence", "penalty_weight", "penalty_every")
+    settings = {**{name: job.options[name] for name in names}, "penalty": penalty, "towers": towers}
+    if texts := count_own_texts(job):
+        settings["texts"] = texts
+    network = PerceptionNetwork.from_source(job.encoder, settings, attention="eager" if penalty in TWICE else None)
+    begin_network(job, network)
+    return network
+
+
+def time_training(
+    job: FitJob, texts: Texts, penalties: Sequence[str], counts: Mapping[str, int]
+) -> tuple[float, float]:
+    """Return the seconds of a training of a `job` on `texts` with each of the `penalties`, and those after its last
+    step; `counts` are those of a `Work`."""
+    tokenizer = job.tokenizer()
+    some = replace(texts, records=texts.records[:TIMED_ROWS])
+    sides, systems = encode_texts(job, tokenizer, some), [label_system(record) for record in some.records]
+    sample = PairBatches(sides, systems, systems, job, pad_id=tokenizer.pad_id, phase="timing")
+    every = {penalty: job.integer("penalty_every") for penalty in TWICE}
+    works = [
+        Work(
+            partial(new_network, job, 1, penalty),
+            sample,
+            sides.inputs,
+            every=every if penalty in TWICE else 0,
+            **counts,
+        )
+        for penalty in penalties
+    ]
+    return time_work(job, works)
 
 
 def check_learning_rates(job: FitJob, learned: Dataset, held_out: Dataset | None) -> None:

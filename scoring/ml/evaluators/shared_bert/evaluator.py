@@ -32,6 +32,7 @@ from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
+from scoring.ml.training.timing import Work, time_work
 from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Record
 
@@ -75,7 +76,7 @@ class SharedBert(SeveralAspects):
         runs = 1 if job.flag("shared") else len(labelled.aspects)
         if job.text("beta") == "grid":
             runs += len(BETA_GRID) * len(labelled.aspects)
-        steps = frame.count_steps(job, n_pairs) * runs
+        steps = frame.count_steps(job, n_pairs)
         notes = labelled.omissions
         if labelled.n_merged:
             text = _("%(n_merged)s outputs repeat another system's text and were pooled with it")
@@ -97,8 +98,11 @@ class SharedBert(SeveralAspects):
         notes += describe_truncation(
             looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens"
         )
-        seconds = frame.estimate_finetuning(job, float(looked_at.encodings.lengths.mean()), steps)
-        return Plan(examples, steps, seconds, tuple(notes))
+        counts = frame.count_readings(job, steps, n_pairs, len(dev.outputs))
+        counts = {name: n * runs for name, n in counts.items()}
+        return Plan(
+            examples, counts["steps"], None, tuple(notes), measure=lambda: _time_training(job, train, pairs, counts)
+        )
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:
@@ -205,7 +209,7 @@ class _Trainer:
         if self.job.flag("shared"):
             return self._finetune(everything, betas, "training")
         towers = [self._finetune((place,), (betas[place],), f"training {self.aspects[place]}") for place in everything]
-        whole = self._network(len(betas), shared=False)
+        whole = self.new_network(len(betas), shared=False)
         for place in everything:
             whole.copy_tower(towers[place][0], place)
         whole.eval()
@@ -249,7 +253,8 @@ class _Trainer:
             result[name] = float(np.mean(finite)) if finite else float("nan")
         return result
 
-    def _network(self, aspects: int, *, shared: bool = True) -> SharedBertNetwork:
+    def new_network(self, aspects: int, *, shared: bool = True) -> SharedBertNetwork:
+        """A network for some aspects, with one encoder for all if `shared`."""
         torch.manual_seed(self.job.torch_seed("network"))
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
         settings["dense"] = self._dense
@@ -271,7 +276,7 @@ class _Trainer:
         self, places: tuple[int, ...], betas: tuple[float, ...], phase: str
     ) -> tuple[SharedBertNetwork, FinetuneResult]:
         job, part = self.job, self.train_part
-        network = self._network(len(places))
+        network = self.new_network(len(places))
         labels = torch.tensor(part.labelled.labels[part.outputs][:, list(places)], dtype=torch.float32)
         weights = torch.tensor(betas, dtype=torch.float32).expand(len(labels), len(places))
         groups = record_groups(part.labelled.records)
@@ -320,6 +325,16 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
     held = set(record_groups(dev.labelled.records[int(row)] for row in np.unique(dev.outputs)))
     learned = [group for group in list_groups(job.train) if group not in held or job.text("split") == "row"]
     return tuple(learned), tuple(sorted(held))
+
+
+def _time_training(job: FitJob, train: Instances, pairs: Ints, counts: Mapping[str, int]) -> tuple[float, float]:
+    part = train.take(pairs[: frame.TIMED_ROWS])
+    trainer = _Trainer(job, part, part.take(np.zeros(0, dtype=np.int64)))
+    n = len(trainer.aspects) if job.flag("shared") else 1
+    values = {name: torch.full((len(part.outputs), n), 0.5) for name in ("labels", "beta")}
+    pad_id, groups = trainer.tokenizer.pad_id, [""] * len(part.outputs)
+    sample = RowBatches(trainer.encodings, values, groups, job, pad_id=pad_id)
+    return time_work(job, [Work(lambda: trainer.new_network(n), sample, trainer.encodings, **counts)])
 
 
 def _reads_apart(job: FitJob) -> bool:

@@ -22,12 +22,14 @@ from scoring.ml import (
     plan,
 )
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.comparative import evaluator as evaluator_module
 from scoring.ml.evaluators.comparative import training
 from scoring.ml.evaluators.comparative.evaluator import Comparative
+from scoring.ml.evaluators.comparative.material import Material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
+from scoring.ml.evaluators.comparative.training import count_readings_after
 from scoring.ml.evaluators.comparative.verdicts import Verdicts
 from scoring.ml.training import finetune as finetune_module
+from scoring.ml.training.fit import make_job
 from scoring.ml.types import Dataset, Output, Rating, Record
 from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
@@ -451,41 +453,20 @@ def test_gradient_reaches_the_encoder_and_the_heads(encoder, pooling):
     assert not any(name.startswith("encoder.pooler") for name in moved)
 
 
-def test_plan_includes_the_time_to_score_the_held_out_part(encoder):
-    def seconds(**more):
-        options = {"calibrate": False, **more}
-        found = plan("comparative", make(), encoder=encoder, aspect="fluency", **options).seconds
-        assert found is not None
-        return found
+def test_card_reads_rated_texts_and_compared_pairs(encoder):
+    """Ten rated texts of each of six outputs with each of two references, in both orders; each of ten compared pairs;
+    a calibration reads the held-out human pairs once more. Read alone, a text or reference is half of a pair."""
 
-    bare = seconds()
-    few, many = (seconds(dev=make(6), references=n) - bare for n in (5, 50))
-    assert few > 0
-    # 36 rated texts with each reference, and six compared pairs.
-    assert many / few == pytest.approx((36 * 50 + 6) / (36 * 5 + 6))
-    # Compared pairs are also read for the card; references and rated texts are more.
-    assert bare < seconds(dev=replace(make(6), ratings=())) < bare + few
-    assert seconds(dev=replace(make(6), ratings=(), comparisons=())) == pytest.approx(bare)
-    # A calibration reads the held-out human pairs once more.
-    compared = seconds(dev=replace(make(6), ratings=())) - bare
-    assert seconds(dev=replace(make(6), ratings=()), calibrate=True) == pytest.approx(bare + 2 * compared)
+    def count(calibrate=False, features="joint", **more):
+        options = {"encoder": encoder, "references": 2, "calibrate": calibrate, "features": features}
+        job = make_job("comparative", make(), {**options, "aspect": "fluency"}, dev=make(10, prefix="d", **more))
+        return count_readings_after(job, Material(job))
 
-
-def test_card_reads_rated_texts_and_compared_pairs(encoder, monkeypatch):
-    """Here seconds are tokens. Ten rated texts of each of six outputs with each of two references, in both orders; and
-    each of ten compared pairs."""
-    monkeypatch.setattr(evaluator_module, "scoring_seconds", lambda encoder, n_tokens, device="auto": n_tokens)
-
-    def after(**more):
-        dev = make(10, prefix="d", **more)
-        found = plan(
-            "comparative", make(), dev=dev, encoder=encoder, aspect="fluency", references=2, calibrate=False
-        )  # fmt: skip
-        return found.afterwards
-
-    rated, compared = after(comparisons=False), after(ratings=False)
-    assert rated / compared == pytest.approx(10 * 6 * 2 / 10)
-    assert after() == pytest.approx(rated + compared)
+    assert count(comparisons=False) == 2 * 10 * 6 * 2
+    assert count(ratings=False) == 2 * 10
+    assert count() == 2 * (10 * 6 * 2 + 10)
+    assert count(ratings=False, calibrate=True) == 2 * (10 + 10)
+    assert count(features="separate") == (10 * 6 + 2) / 2 + 10
 
 
 def test_plan_names_the_training_pairs(encoder):
