@@ -2,8 +2,8 @@
 
 `--evaluators` names those to measure; `--data` is an interchange folder whose first judged outputs are taken (without
 it, own sentences with made ratings). Seconds are by the clock and of the processor; other work disturbs the latter
-less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` trains each in ten sizes instead,
-and compares the range that `plan` gives with the time that the training took.
+less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` runs ten small trainings of
+different evaluators, sizes and options instead, and compares the range that `plan` gives with the time that each took.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from _texts import OWN, machine
 
 from scoring.ml import fit, plan
 from scoring.ml.dataset import read_dataset
+from scoring.ml.registry import get_entry
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
 EVALUATORS = ("shared-bert", "adversarial", "maude", "ream", "perception", "comparative")
@@ -82,6 +84,8 @@ def timed(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 def measure(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """Seconds of check, training and scoring of all outputs; for perception, of the systems' scores as well."""
+    if get_entry(name).aspect == "one" and "aspect" not in options:
+        options = {**options, "aspect": data.aspects[-1].name}
     learned, dev, _ = data.split(seed=seed, by="group")
     checked, check = timed(lambda: plan(name, learned, dev=dev, seed=seed, **options))
     found, training = timed(lambda: fit(name, learned, dev=dev, seed=seed, **options))
@@ -101,20 +105,36 @@ def measure(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dic
     }  # fmt: skip
 
 
-def compare_estimates(name: str, data: Callable[[int, int], Dataset], seed: int, options: dict[str, Any]) -> list[Any]:
-    """The range of the estimate and the true time of ten trainings of different sizes."""
+#: Small trainings: evaluator, outputs, sentences of a text, options.
+SMALL: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
+    ("shared-bert", 48, 1, {"epochs": 1}),
+    ("shared-bert", 120, 2, {"features": "separate", "stages": "head"}),
+    ("shared-bert", 80, 3, {"max_steps": 8}),
+    ("adversarial", 60, 2, {"epochs": 2}),
+    ("adversarial", 160, 1, {"features": "separate", "epochs": 1}),
+    ("perception", 48, 1, {"max_steps": 4}),
+    ("perception", 80, 2, {"features": "separate", "max_steps": 6}),
+    ("perception", 100, 1, {"stages": "head", "penalty": "none"}),
+    ("comparative", 48, 1, {"max_steps": 6, "references": 5}),
+    ("comparative", 100, 2, {"features": "separate", "max_steps": 6}),
+)
+
+
+def compare_estimates(seed: int) -> list[dict[str, Any]]:
+    """The range of the estimate and the true time of each of the small trainings."""
     rows = []
-    for number in range(10):
-        sentences, n = 1 + number % 3, 40 + 12 * number
-        whole = data(n, sentences)
-        learned, dev, _ = whole.split(seed=seed + number, by="group")
-        how = {**options, "max_steps": 4 + number} if number % 2 else {**options, "epochs": 1}
-        checked = plan(name, learned, dev=dev, seed=seed, **how)
-        took = timed(lambda learned=learned, dev=dev, how=how: fit(name, learned, dev=dev, seed=seed, **how))[1]
+    for name, n, sentences, options in SMALL:
+        learned, dev, _ = make_data(n, seed, sentences).split(seed=seed, by="group")
+        given = {"dev": dev, "seed": seed, **options}
+        checked, check = timed(partial(plan, name, learned, **given))
+        took = timed(partial(fit, name, learned, **given))[1]
         assert checked.seconds_range is not None
         low, high = checked.seconds_range
-        rows.append({"outputs": n, "low": low, "high": high, **took, "held": low <= took["clock"] <= high})
-        print(json.dumps({"evaluator": name, **rows[-1]}), file=sys.stderr, flush=True)
+        rows.append({
+            "evaluator": name, "outputs": n, **options, "low": round(low, 1), "high": round(high, 1),
+            "took": took["clock"], "held": low <= took["clock"] <= high, "check": check["clock"],
+        })  # fmt: skip
+        print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     return rows
 
 
@@ -137,18 +157,18 @@ def main() -> None:
             options[name] = json.loads(value)
         except json.JSONDecodeError:
             options[name] = value
-    results: list[Any] = []
+    report = {"benchmark": "default_training", "machine": machine(), "threads": torch.get_num_threads()}
+    if given.estimates:
+        rows = compare_estimates(given.seed)
+        print(json.dumps({**report, "trainings": rows, "held": sum(row["held"] for row in rows)}, indent=1))
+        return
+    results = []
     for name in given.evaluators:
-        if given.estimates:
-            rows = compare_estimates(name, lambda n, s: make_data(n, given.seed, s), given.seed, options)
-            results.append({"evaluator": name, "trainings": rows, "held": sum(row["held"] for row in rows)})
-            continue
         data = make_data(given.outputs, given.seed)
         if given.data is not None:
             data = take_outputs(read_dataset(given.data), given.outputs)
         results.append(measure(name, data, given.seed, options))
         print(json.dumps(results[-1]), file=sys.stderr, flush=True)
-    report = {"benchmark": "default_training", "machine": machine(), "threads": torch.get_num_threads()}
     print(json.dumps({**report, "options": options, "data": str(given.data or "own"), "results": results}, indent=1))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from scoring.ml.encoders.separate import Inputs, make_inputs, map_inputs
+from scoring.ml.encoders.separate import Inputs, TextRows, make_inputs, map_inputs
 from scoring.ml.engine import Engine
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.pairs import Pair, StrongPairs, WeakPairs
@@ -74,7 +74,8 @@ class JudgedDraw:
 
 
 class PairBatches:
-    """One epoch of batches of `batch_size` pairs; chunks are sorted by length, their batches then shuffled."""
+    """One epoch of batches of `batch_size` pairs; chunks are sorted by length, their batches then shuffled. If texts
+    are read alone, pairs of the same item are neighbours instead: what they have in common is read once."""
 
     def __init__(
         self,
@@ -123,11 +124,15 @@ class PairBatches:
         end = min(self.n_pairs, start + self.chunk * self.batch_size)
         pairs = self.draw(self.epoch, start, end)
         encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
+        rng = self.job.rng(f"batches:{self.epoch}:{chunk}")
         order = np.argsort(encodings.lengths, kind="stable")
+        if isinstance(encodings, TextRows):
+            items = np.unique([pair.a.item for pair in pairs], return_inverse=True)[1]
+            order = np.argsort(rng.permutation(items.max() + 1)[items], kind="stable")
         n_batches = -(-len(pairs) // self.batch_size)
         # The incomplete batch must be last: lengths are sorted, so it holds the longest inputs.
         batches = [order[n * self.batch_size : (n + 1) * self.batch_size] for n in range(n_batches)]
-        shuffled = self.job.rng(f"batches:{self.epoch}:{chunk}").permutation(n_batches)
+        shuffled = rng.permutation(n_batches)
         return [make_batch(encodings.take(batches[n]), targets[batches[n]], self.reader.pad_id) for n in shuffled]
 
 

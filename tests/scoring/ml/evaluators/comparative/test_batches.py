@@ -15,6 +15,7 @@ from scoring.ml.evaluators.comparative.material import Material
 from scoring.ml.evaluators.comparative.pairs import Pair, Samples, StrongPairs, WeakPairs
 from scoring.ml.registry import get_entry
 from scoring.ml.training.job import FitJob
+from scoring.ml.types import Record
 from tests.scoring.ml.evaluators.comparative.data import make
 
 
@@ -119,3 +120,16 @@ def test_short_training_has_ten_stages(reader, job):
     assert PairBatches(draw, 32 * 100, 32, reader, job, epochs=3).chunk == 16
     assert PairBatches(draw, 320, 32, reader, job, epochs=3).chunk == 3
     assert PairBatches(draw, 32, 32, reader, job, epochs=1).chunk == 1
+
+
+def test_pairs_of_an_item_are_neighbours_where_texts_are_read_alone(reader, job):
+    """Eight items with three pairs of three texts each, six pairs in a batch: six texts instead of up to twelve."""
+    words = ["cat", "dog", "tea"]
+    records = {(n, word): Record(f"{word} {n}", item=f"i{n}") for n in range(8) for word in words}
+    given = [
+        Pair(records[n, words[k]], records[n, words[(k + 1) % 3]], (0.0, 0.0, 1.0)) for n in range(8) for k in range(3)
+    ]
+    alone = PairReader(reader.tokenizer.source, texts=2)
+    batches = PairBatches(JudgedDraw(given, job), len(given), 6, alone, job, epochs=10)
+    assert [len(batches[n]["places"]) for n in range(4)] == [6] * 4
+    assert [len(batches[n]["input_ids"]) for n in range(4)] == [6] * 4
