@@ -54,7 +54,7 @@ def plan(
 
 def dry_check(job: FitJob) -> Plan:
     """Return the plan of a `job`, with time estimate and notes. Raises the errors of invalid data and options."""
-    return _estimate(job, _check(job))
+    return add_estimate(job, _check(job))
 
 
 def _check(job: FitJob) -> Plan:
@@ -70,8 +70,8 @@ def _check(job: FitJob) -> Plan:
     return replace(result, notes=(*result.notes, *describe_unknown_words(job)))
 
 
-def _estimate(job: FitJob, result: Plan) -> Plan:
-    """The plan of a job with time estimate."""
+def add_estimate(job: FitJob, result: Plan) -> Plan:
+    """Return the plan of a `job`, `result`, with time estimate."""
     from scoring.ml.training.checks import check_processes
     from scoring.ml.training.estimate import estimate_range, held_out_seconds
 

@@ -68,7 +68,7 @@ class Timing(NamedTuple):
 
 
 # The folds of a cross-fitting are checked one after another: the second begins with what was measured for the first.
-_recent: dict[object, Timing] = {}
+recent: dict[object, Timing] = {}
 
 
 def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
@@ -77,11 +77,11 @@ def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         for number, work in enumerate(works):
             key = (job.name, job.profile, number, *sorted(map(str, job.options.items())), job.encoder.weights)
-            timing = _recent.get(key)
+            timing = recent.get(key)
             network = work.network().to(torch.device(resolve_device(job.text("train_device"))))  # type: ignore[arg-type]
             batches = sorted((work.sample[n] for n in range(min(len(work.sample), BATCHES))), key=_padded)
             if timing is None or time.monotonic() - timing.measured > KEPT_SECONDS:
-                timing = _recent[key] = _measure(network, work, batches)
+                timing = recent[key] = measure_steps(network, work, batches)
             tokens = _count_tokens(work.inputs) / max(len(work.inputs), 1)
             seconds += (work.evaluated + work.head_rows) * tokens * timing.reading + REST
             if work.steps:
@@ -95,9 +95,9 @@ def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
     return seconds + after, after
 
 
-def _measure(network: Network, work: Work, batches: Sequence[dict[str, Any]]) -> Timing:
-    """Time a short and a long step: forward, backward, optimiser. They give the time of any number of tokens, so that
-    only a part of a large batch is read."""
+def measure_steps(network: Network, work: Work, batches: Sequence[dict[str, Any]]) -> Timing:
+    """Return the times of a short and a long step of `work` on `batches`, the shortest first: forward, backward,
+    optimiser. They give the time of any number of tokens, so that only a part of a large batch is read."""
     reading = _time_reading(network, work.inputs)
     if not work.steps:
         return Timing(reading, 0.0, 0.0, 1.0, time.monotonic())
@@ -121,13 +121,14 @@ def _measure(network: Network, work: Work, batches: Sequence[dict[str, Any]]) ->
 
     # The first step also loads the library, and makes the optimiser's state.
     step(short)
-    fixed, by_token = _fit_line(_padded(short), step(short), _padded(long), plain := step(long))
+    fixed, by_token = fit_line(_padded(short), step(short), _padded(long), plain := step(long))
     longer = step(long, 0) / plain if work.every > 1 else 1.0
     return Timing(reading, fixed, by_token, max(longer, 1.0), time.monotonic())
 
 
-def _fit_line(first: int, seconds: float, second: int, more: float) -> tuple[float, float]:
-    """Fixed seconds of a step and those of a token, from two steps; in proportion if these do not differ enough."""
+def fit_line(first: int, seconds: float, second: int, more: float) -> tuple[float, float]:
+    """Return the fixed seconds of a step and those of a token, from two steps: `seconds` for `first` tokens and `more`
+    for `second` ones; in proportion if these do not differ enough."""
     if second < 1.5 * first or more <= seconds:
         return 0.0, (seconds + more) / (first + second)
     slope = (more - seconds) / (second - first)

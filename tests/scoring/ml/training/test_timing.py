@@ -28,9 +28,9 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_line_through_two_steps_by_hand() -> None:
     """1 s for 100 tokens and 2.5 s for 400: half a second and 5 ms for each token. Alike steps: in proportion."""
-    assert timing._fit_line(100, 1.0, 400, 2.5) == pytest.approx((0.5, 0.005))
-    assert timing._fit_line(100, 1.0, 120, 1.2) == pytest.approx((0.0, 0.01))
-    assert timing._fit_line(100, 2.0, 400, 1.0) == pytest.approx((0.0, 3.0 / 500))
+    assert timing.fit_line(100, 1.0, 400, 2.5) == pytest.approx((0.5, 0.005))
+    assert timing.fit_line(100, 1.0, 120, 1.2) == pytest.approx((0.0, 0.01))
+    assert timing.fit_line(100, 2.0, 400, 1.0) == pytest.approx((0.0, 3.0 / 500))
 
 
 class Batches:
@@ -46,9 +46,9 @@ class Batches:
 def test_seconds_by_hand(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 steps of 20 tokens at 0.5 + 20 * 0.1 s, each third one twice as long; 7 rows of 4 tokens, read at 0.01 s for
     each token; 50 tokens afterwards."""
-    monkeypatch.setattr(timing, "_recent", {})
+    monkeypatch.setattr(timing, "recent", {})
     monkeypatch.setattr(timing, "REST", 0.0)
-    monkeypatch.setattr(timing, "_measure", lambda *given: Timing(0.01, 0.5, 0.1, 2.0, timing.time.monotonic()))
+    monkeypatch.setattr(timing, "measure_steps", lambda *given: Timing(0.01, 0.5, 0.1, 2.0, timing.time.monotonic()))
     inputs = Encodings(np.arange(8, dtype=np.int32), np.array([4, 4]))
     work = Work(lambda: torch.nn.Linear(1, 1), Batches(), inputs, 12, evaluated=7, read=50.0, every=3, scored=True)
     job = make_job("adversarial", rated(4), {"encoder": encoder}, folder=tmp_path)
@@ -91,5 +91,5 @@ def test_training_is_not_timed_again(encoder: str, monkeypatch: pytest.MonkeyPat
     def refuse(*given: Any) -> None:
         raise AssertionError("timed")
 
-    monkeypatch.setattr(fit_module, "_estimate", refuse)
+    monkeypatch.setattr(fit_module, "add_estimate", refuse)
     fit("adversarial", rated(6), encoder=encoder, stages="head", **QUICK)
