@@ -4,6 +4,8 @@
 it, own sentences with made ratings). Seconds are by the clock and of the processor; other work disturbs the latter
 less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` runs ten small trainings of
 different evaluators, sizes and options instead, and compares the range that `plan` gives with the time that each took.
+`--tokens` counts what the encoder reads in each of the four trainings that fine-tune it, without training: exact, and
+the same on every machine.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -85,7 +88,7 @@ def timed(call: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 def measure(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """Seconds of check, training and scoring of all outputs; for perception, of the systems' scores as well."""
     if get_entry(name).aspect == "one" and "aspect" not in options:
-        options = {**options, "aspect": data.aspects[-1].name}
+        options = {**options, "aspect": min(row.aspect for row in data.ratings)}
     learned, dev, _ = data.split(seed=seed, by="group")
     checked, check = timed(lambda: plan(name, learned, dev=dev, seed=seed, **options))
     found, training = timed(lambda: fit(name, learned, dev=dev, seed=seed, **options))
@@ -103,6 +106,49 @@ def measure(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dic
         "held-out metrics": {key: round(value, 4) for key, value in found.record.metrics.items()},
         "scored": int(sum(not reason for reason in scored.reasons)),
     }  # fmt: skip
+
+
+#: The modules that time a training, by evaluator.
+TIMED = {
+    "shared-bert": "shared_bert.evaluator",
+    "adversarial": "adversarial.evaluator",
+    "perception": "perception.training",
+    "comparative": "comparative.training",
+}
+
+
+def count_tokens(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """Millions of tokens, with padding, that the encoder reads in the steps of a training, forward and backward, and
+    those it reads without gradients. `unshared`: in the steps, if each row had texts of its own."""
+    if get_entry(name).aspect == "one":
+        options = {"aspect": min(row.aspect for row in data.ratings), **options}
+    learned, dev, _ = data.split(seed=seed, by="group")
+    works: list[Any] = []
+
+    def note(job: Any, given: list[Any]) -> tuple[float, float]:
+        works.extend(given)
+        return 1.0, 0.0
+
+    with patch(f"scoring.ml.evaluators.{TIMED[name]}.time_work", note):
+        plan(name, learned, dev=dev, seed=seed, **options)
+    steps = unshared = reading = 0.0
+    for work in works:
+        batches = [work.sample[number] for number in range(min(len(work.sample), 16))]
+        padded = [batch["input_ids"].numel() for batch in batches]
+        steps += work.counts.steps * sum(padded) / len(padded)
+        # Each row of a batch reads as many texts as it has places.
+        texts = [batch["units"] if "units" in batch else batch.get("places") for batch in batches]
+        rows = [
+            batch["input_ids"].numel() if where is None else
+            batch["places"].shape[1] * len(batch["places"]) * batch["input_ids"].shape[1]
+            * (where.shape[1] if "units" in batch else 1)
+            for batch, where in zip(batches, texts, strict=True)
+        ]  # fmt: skip
+        unshared += work.counts.steps * sum(rows) / len(rows)
+        one = float(work.inputs.lengths.mean())
+        reading += (work.counts.head_rows + work.counts.evaluated) * one + work.read
+    return {"evaluator": name, "steps": round(steps / 1e6, 3), "unshared": round(unshared / 1e6, 3),
+            "reading": round(reading / 1e6, 3)}  # fmt: skip
 
 
 #: Small trainings: evaluator, outputs, sentences of a text, options.
@@ -145,6 +191,7 @@ def main() -> None:
     parser.add_argument("--outputs", type=int, default=240)
     parser.add_argument("--option", nargs="+", default=[], help="NAME=VALUE, JSON or a word")
     parser.add_argument("--estimates", action="store_true")
+    parser.add_argument("--tokens", action="store_true")
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--threads", type=int)
     given = parser.parse_args()
@@ -167,7 +214,8 @@ def main() -> None:
         data = make_data(given.outputs, given.seed)
         if given.data is not None:
             data = take_outputs(read_dataset(given.data), given.outputs)
-        results.append(measure(name, data, given.seed, options))
+        run = count_tokens if given.tokens else measure
+        results.append(run(name, data, given.seed, options))
         print(json.dumps(results[-1]), file=sys.stderr, flush=True)
     print(json.dumps({**report, "options": options, "data": str(given.data or "own"), "results": results}, indent=1))
 

@@ -87,7 +87,7 @@ def read_columns(tokenizer: PairTokenizer, columns: Sequence[tuple[Sequence[str]
             if key[0].strip() or not column:
                 places[row, column] = number.setdefault(key, len(number))
     tokenized = tokenizer.texts([text for text, _ in number], cut=[cut for _, cut in number])
-    cut = np.append(tokenized.truncated, False)[places].any(axis=1)
+    cut = np.asarray(np.append(tokenized.truncated, False)[places].any(axis=1))
     return ReadTexts(TextRows(tokenized.encodings, places), cut)
 
 

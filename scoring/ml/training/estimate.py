@@ -31,6 +31,19 @@ MOST_SLOWED = 4.0
 _MEASUREMENTS, _MEASURED_SECONDS = 3, 0.5
 
 
+class Counts(NamedTuple):
+    """What a training reads: `steps` that train the encoder, and without gradients `head_rows` to fit the head and
+    `evaluated` rows in all evaluations together."""
+
+    steps: int
+    head_rows: int
+    evaluated: int
+
+    def repeat(self, times: int) -> Counts:
+        """The same for several trainings."""
+        return Counts(self.steps * times, self.head_rows * times, self.evaluated * times)
+
+
 def layer_parameters(source: EncoderSource) -> int:
     """Return the number of weights in the layers of the encoder of `source` (attention 4 h^2, feed-forward 2 h f),
     without embeddings."""

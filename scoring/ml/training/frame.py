@@ -14,6 +14,7 @@ import numpy as np
 from scoring.ml.artefact import Artefact
 from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.estimate import Counts
 from scoring.ml.training.finetune import TOGETHER, FinetuneSettings
 from scoring.ml.training.head import HEAD, describe_stages
 from scoring.ml.training.job import FitJob
@@ -86,18 +87,18 @@ def count_steps(job: FitJob, n_rows: int) -> int:
     return steps if most is None else min(steps, int(most))
 
 
-def count_readings(job: FitJob, steps: int, n_rows: int, n_dev: int) -> dict[str, int]:
-    """Return the `steps`, `head_rows` and `evaluated` of a `Work`, by the option `stages` of a `job`.
+def count_readings(job: FitJob, steps: int, n_rows: int, n_dev: int) -> Counts:
+    """Return what a training of a `job` reads, by the option `stages`.
 
     A training with its encoder takes `steps` steps; an epoch has `n_rows` rows and the held-out part `n_dev`.
     """
     stages = job.text("stages")
     evaluations = -(-steps // -(-n_rows // job.integer("batch_size")))
     if stages == TOGETHER:
-        return {"steps": steps, "head_rows": 0, "evaluated": n_dev * evaluations}
+        return Counts(steps, 0, n_dev * evaluations)
     if stages == HEAD:
-        return {"steps": 0, "head_rows": n_rows, "evaluated": n_dev}
-    return {"steps": steps, "head_rows": n_rows, "evaluated": n_dev * (evaluations + 1)}
+        return Counts(0, n_rows, n_dev)
+    return Counts(steps, n_rows, n_dev * (evaluations + 1))
 
 
 def make_finetune_settings(job: FitJob, **changes: Any) -> FinetuneSettings:

@@ -13,7 +13,7 @@ from scoring.ml.encoders.separate import PLACES, Inputs, TextRows, take_rows
 from scoring.ml.engine import resolve_device
 from scoring.ml.network import Network
 from scoring.ml.training.batches import read_features
-from scoring.ml.training.estimate import count_held_out_tokens
+from scoring.ml.training.estimate import Counts, count_held_out_tokens
 from scoring.ml.training.head import PARTS, PENALTIES, HasHead
 from scoring.ml.training.job import FitJob
 
@@ -39,20 +39,19 @@ class Sample(Protocol):
 
 @dataclass(frozen=True)
 class Work:
-    """A training of `network` with `steps` on batches like those of `sample`, and how many rows it reads without
-    gradients: `head_rows` for the head, `evaluated` by all evaluations together; `inputs` are such rows. `read` are
-    tokens that are read without gradients after the training, besides those of the card. With `every` above 0 each
-    `every`-th step is one after `network.steps` was a multiple of it, and takes longer."""
+    """A training of `network` with `counts` on batches like those of `sample`; `inputs` are such rows.
+
+    `read` are tokens that are read without gradients after the training, besides those of the card, which are among
+    them if `scored`. With `every` above 0 each `every`-th step is one after `network.steps` was a multiple of it, and
+    takes longer.
+    """
 
     network: Callable[[], Network]
     sample: Sample
     inputs: Inputs
-    steps: int
-    head_rows: int = 0
-    evaluated: int = 0
+    counts: Counts
     read: float = 0.0
     every: int = 0
-    #: Whether the tokens of the card are among `read`.
     scored: bool = False
 
 
@@ -83,13 +82,13 @@ def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
             if timing is None or time.monotonic() - timing.measured > KEPT_SECONDS:
                 timing = recent[key] = measure_steps(network, work, batches)
             tokens = _count_tokens(work.inputs) / max(len(work.inputs), 1)
-            seconds += (work.evaluated + work.head_rows) * tokens * timing.reading + REST
-            if work.steps:
+            seconds += (work.counts.evaluated + work.counts.head_rows) * tokens * timing.reading + REST
+            if work.counts.steps:
                 mean = sum(map(_padded, batches)) / len(batches)
                 share = (timing.longer - 1) / work.every if work.every else 0.0
-                seconds += work.steps * (timing.fixed + timing.by_token * mean) * (1 + share)
-            if work.head_rows and isinstance(network, HasHead):
-                seconds += _time_head(network.head_layer, work.head_rows)
+                seconds += work.counts.steps * (timing.fixed + timing.by_token * mean) * (1 + share)
+            if work.counts.head_rows and isinstance(network, HasHead):
+                seconds += _time_head(network.head_layer, work.counts.head_rows)
             if number == len(works) - 1:
                 after = timing.reading * (work.read + (0 if work.scored else count_held_out_tokens(job)))
     return seconds + after, after
@@ -99,7 +98,7 @@ def measure_steps(network: Network, work: Work, batches: Sequence[dict[str, Any]
     """Return the times of a short and a long step of `work` on `batches`, the shortest first: forward, backward,
     optimiser. They give the time of any number of tokens, so that only a part of a large batch is read."""
     reading = _time_reading(network, work.inputs)
-    if not work.steps:
+    if not work.counts.steps:
         return Timing(reading, 0.0, 0.0, 1.0, time.monotonic())
     short, long = (_cut(batch, share) for batch, share in ((batches[0], 0.4), (batches[-1], 1.0)))
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.0)
@@ -109,7 +108,7 @@ def measure_steps(network: Network, work: Work, batches: Sequence[dict[str, Any]
         device = next(network.parameters()).device
         inputs = {name: value.to(device) for name, value in batch.items()}
         if work.every:
-            network.steps.fill_(number)  # type: ignore[operator,union-attr]
+            network.steps.fill_(number)  # type: ignore[operator]
         began = time.perf_counter()
         network(**inputs)["loss"].backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)

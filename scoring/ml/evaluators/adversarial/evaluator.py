@@ -31,6 +31,7 @@ from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches, count_texts
+from scoring.ml.training.estimate import Counts
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
@@ -89,7 +90,7 @@ class Adversarial(TrainedEvaluator):
         }
         counts = frame.count_readings(job, steps, len(rows), len(material.dev.records))
         return Plan(
-            examples, counts["steps"], None, tuple(notes), measure=lambda: _time_training(job, texts, rows, counts)
+            examples, counts.steps, None, tuple(notes), measure=lambda: _time_training(job, texts, rows, counts)
         )
 
     @classmethod
@@ -194,12 +195,12 @@ def _new_network(job: FitJob, reader: PairReader) -> AdversarialNetwork:
     return network
 
 
-def _time_training(job: FitJob, texts: Texts, rows: Ints, counts: Mapping[str, int]) -> tuple[float, float]:
+def _time_training(job: FitJob, texts: Texts, rows: Ints, counts: Counts) -> tuple[float, float]:
     reader, some = _reader(job), np.sort(rows)[:: max(1, len(rows) // frame.TIMED_ROWS)]
     inputs = reader.singles([texts.records[int(row)] for row in some]).encodings
     values = {"labels": torch.zeros(len(some)), "weights": torch.ones(len(some))}
     sample = RowBatches(inputs, values, [""] * len(some), job, pad_id=reader.pad_id)
-    return time_work(job, [Work(lambda: _new_network(job, reader), sample, inputs, **counts)])
+    return time_work(job, [Work(lambda: _new_network(job, reader), sample, inputs, counts)])
 
 
 def _reader(job: FitJob) -> PairReader:

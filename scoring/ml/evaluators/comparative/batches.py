@@ -170,8 +170,8 @@ class HeldOut:
 
     def __call__(self, network: Any) -> dict[str, float]:
         """loss, accuracy and macro-F1."""
-        logits = map_inputs(self.engine, self.encodings, network.infer, network.read_texts, network.judge_features)
-        logits = logits.double().numpy()
+        read = map_inputs(self.engine, self.encodings, network.infer, network.read_texts, network.judge_features)
+        logits = read.double().numpy()
         if self.single:
             result = (logits > 0).astype(int)
             loss = float(np.mean(np.logaddexp(0, logits) - self.targets * logits))

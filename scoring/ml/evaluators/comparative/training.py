@@ -168,9 +168,9 @@ def time_training(job: FitJob, material: Material) -> tuple[float, float]:
         some = phase.draw(0, 0, min(phase.n_pairs, _TIMED_PAIRS))
         inputs = encode_pairs(material.reader, some, single=not job.flag("comparison"))[0]
         counts = count_readings(job, phase.steps, phase.n_pairs, len(material.held_out(phase.name)))
-        counts["head_rows"] = min(counts["head_rows"], MOST_HEAD_PAIRS)
+        counts = counts._replace(head_rows=min(counts.head_rows, MOST_HEAD_PAIRS))
         sample = _make_batches(job, material, phase)
-        works.append(Work(partial(new_network, job, material.tie, material.aspect), sample, inputs, **counts))
+        works.append(Work(partial(new_network, job, material.tie, material.aspect), sample, inputs, counts))
     length = float(max(work.inputs.lengths.mean() for work in works))
     return time_work(
         job, [*works[:-1], replace(works[-1], read=length * count_readings_after(job, material), scored=True)]

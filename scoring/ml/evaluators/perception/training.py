@@ -22,6 +22,7 @@ from scoring.ml.evaluators.perception.reading import Reading, grade_sides
 from scoring.ml.evaluators.perception.texts import Texts, count_own_texts, encode_texts, find_texts, label_system
 from scoring.ml.network import Network
 from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.estimate import Counts
 from scoring.ml.training.finetune import finetune
 from scoring.ml.training.frame import TIMED_ROWS, make_finetune_settings
 from scoring.ml.training.job import FitJob
@@ -164,24 +165,16 @@ def new_network(job: FitJob, towers: int, penalty: str) -> PerceptionNetwork:
     return network
 
 
-def time_training(
-    job: FitJob, texts: Texts, penalties: Sequence[str], counts: Mapping[str, int]
-) -> tuple[float, float]:
+def time_training(job: FitJob, texts: Texts, penalties: Sequence[str], counts: Counts) -> tuple[float, float]:
     """Return the seconds of a training of a `job` on `texts` with each of the `penalties`, and those after its last
     step; `counts` are those of a `Work`."""
     tokenizer = job.tokenizer()
     some = replace(texts, records=texts.records[:TIMED_ROWS])
     sides, systems = encode_texts(job, tokenizer, some), [label_system(record) for record in some.records]
     sample = PairBatches(sides, systems, systems, job, pad_id=tokenizer.pad_id, phase="timing")
-    every = {penalty: job.integer("penalty_every") for penalty in TWICE}
+    every = dict.fromkeys(TWICE, job.integer("penalty_every"))
     works = [
-        Work(
-            partial(new_network, job, 1, penalty),
-            sample,
-            sides.inputs,
-            every=every if penalty in TWICE else 0,
-            **counts,
-        )
+        Work(partial(new_network, job, 1, penalty), sample, sides.inputs, counts, every=every.get(penalty, 0))
         for penalty in penalties
     ]
     return time_work(job, works)

@@ -29,6 +29,7 @@ from scoring.ml.training import frame
 from scoring.ml.training.batches import RowBatches
 from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
+from scoring.ml.training.estimate import Counts
 from scoring.ml.training.finetune import TOGETHER, finetune
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
@@ -98,10 +99,9 @@ class SharedBert(SeveralAspects):
         notes += describe_truncation(
             looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens"
         )
-        counts = frame.count_readings(job, steps, n_pairs, len(dev.outputs))
-        counts = {name: n * runs for name, n in counts.items()}
+        counts = frame.count_readings(job, steps, n_pairs, len(dev.outputs)).repeat(runs)
         return Plan(
-            examples, counts["steps"], None, tuple(notes), measure=lambda: _time_training(job, train, pairs, counts)
+            examples, counts.steps, None, tuple(notes), measure=lambda: _time_training(job, train, pairs, counts)
         )
 
     @classmethod
@@ -327,14 +327,14 @@ def _groups(job: FitJob, dev: Instances) -> tuple[tuple[str, ...], tuple[str, ..
     return tuple(learned), tuple(sorted(held))
 
 
-def _time_training(job: FitJob, train: Instances, pairs: Ints, counts: Mapping[str, int]) -> tuple[float, float]:
+def _time_training(job: FitJob, train: Instances, pairs: Ints, counts: Counts) -> tuple[float, float]:
     part = train.take(pairs[: frame.TIMED_ROWS])
     trainer = _Trainer(job, part, part.take(np.zeros(0, dtype=np.int64)))
     n = len(trainer.aspects) if job.flag("shared") else 1
     values = {name: torch.full((len(part.outputs), n), 0.5) for name in ("labels", "beta")}
     pad_id, groups = trainer.tokenizer.pad_id, [""] * len(part.outputs)
     sample = RowBatches(trainer.encodings, values, groups, job, pad_id=pad_id)
-    return time_work(job, [Work(lambda: trainer.new_network(n), sample, trainer.encodings, **counts)])
+    return time_work(job, [Work(lambda: trainer.new_network(n), sample, trainer.encodings, counts)])
 
 
 def _reads_apart(job: FitJob) -> bool:

@@ -13,7 +13,7 @@ from scoring.ml import plan
 from scoring.ml.encodings import Encodings
 from scoring.ml.training import fit as fit_module
 from scoring.ml.training import timing
-from scoring.ml.training.estimate import RANGE_TIMED
+from scoring.ml.training.estimate import RANGE_TIMED, Counts
 from scoring.ml.training.fit import fit, make_job
 from scoring.ml.training.frame import count_readings
 from scoring.ml.training.timing import Timing, Work, time_work
@@ -50,7 +50,7 @@ def test_seconds_by_hand(encoder: str, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(timing, "REST", 0.0)
     monkeypatch.setattr(timing, "measure_steps", lambda *given: Timing(0.01, 0.5, 0.1, 2.0, timing.time.monotonic()))
     inputs = Encodings(np.arange(8, dtype=np.int32), np.array([4, 4]))
-    work = Work(lambda: torch.nn.Linear(1, 1), Batches(), inputs, 12, evaluated=7, read=50.0, every=3, scored=True)
+    work = Work(lambda: torch.nn.Linear(1, 1), Batches(), inputs, Counts(12, 0, 7), read=50.0, every=3, scored=True)
     job = make_job("adversarial", rated(4), {"encoder": encoder}, folder=tmp_path)
     seconds, after = time_work(job, [work])
     assert after == pytest.approx(50 * 0.01)
@@ -60,12 +60,12 @@ def test_seconds_by_hand(encoder: str, tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("stages", "counts"),
     [
-        ("together", {"steps": 6, "head_rows": 0, "evaluated": 10}),
-        ("head", {"steps": 0, "head_rows": 20, "evaluated": 5}),
-        ("best", {"steps": 6, "head_rows": 20, "evaluated": 15}),
+        ("together", (6, 0, 10)),
+        ("head", (0, 20, 5)),
+        ("best", (6, 20, 15)),
     ],
 )
-def test_readings_by_stages(encoder: str, stages: str, counts: dict[str, int]) -> None:
+def test_readings_by_stages(encoder: str, stages: str, counts: tuple[int, int, int]) -> None:
     """Two epochs of three steps (20 rows, 8 each) with 5 held-out rows."""
     job = make_job("adversarial", rated(4), {"encoder": encoder, "stages": stages, **QUICK})
     assert count_readings(job, 6, 20, 5) == counts
