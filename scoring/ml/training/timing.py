@@ -71,7 +71,7 @@ recent: dict[object, Timing] = {}
 
 
 def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
-    """Return the seconds of all `works` of a `job`, and those of them after the last step."""
+    """Return the seconds of all `works` of a `job`, and the seconds after its last step."""
     seconds = after = 0.0
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         for number, work in enumerate(works):

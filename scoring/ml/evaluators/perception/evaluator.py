@@ -103,13 +103,13 @@ class Perception(TrainedEvaluator):
         cut = np.concatenate([looked_at.truncated, looked_at.reference_truncated])
         notes += describe_truncation(cut, "texts and references", f"{longest_read} tokens")
         n_dev = 0 if held_out is None else len(find_texts(job, held_out).records)
-        counts = frame.count_readings(job, steps // rates, sum(towers), n_dev).repeat(rates)
+        reads = frame.count_readings(job, steps // rates, sum(towers), n_dev).repeat(rates)
         return Plan(
             examples,
-            counts.steps * len(penalties),
+            reads.steps * len(penalties),
             None,
             tuple(notes),
-            measure=lambda: training.time_training(job, texts, penalties, counts),
+            measure=lambda: training.time_training(job, texts, penalties, reads),
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from scoring.ml.evaluators.shared_bert.evaluator import SharedBert
 from scoring.ml.evaluators.shared_bert.instances import get_instances
 from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork, balanced_cross_entropy
-from scoring.ml.training import finetune
+from scoring.ml.training import finetune, timing
 from scoring.ml.training.fit import make_job
 from scoring.ml.types import Aspect, Dataset, Dialogue, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
@@ -405,13 +406,15 @@ def test_row_split_needs_data_without_a_held_out_part(encoder: str) -> None:
     assert not any(note.startswith("split=row") for note in plan("shared-bert", data(), **given).notes)
 
 
-def test_plan_counts_and_estimates(encoder: str) -> None:
-    found = plan("shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=2, max_references=1)
+def test_plan_counts_and_estimates(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "measure_steps", lambda *given: timing.Timing(1e-3, 0.5, 1e-3, 1.0, math.inf))
+    monkeypatch.setattr(timing, "recent", {})
+    monkeypatch.setattr(timing, "REST", 0.0)
+    given = {"encoder": encoder, "batch_size": 10, "max_references": 1, "stages": "together"}
+    found = plan("shared-bert", data(), dev=data(4, seed=4), epochs=2, **given)
     assert found.examples["pairs with a reference"] == found.examples["rated outputs"]
     assert found.steps == -(-found.examples["rated outputs"] // 10) * 2
-    longer = plan(
-        "shared-bert", data(), dev=data(4, seed=4), encoder=encoder, batch_size=10, epochs=6, max_references=1
-    )
+    longer = plan("shared-bert", data(), dev=data(4, seed=4), epochs=6, **given)
     assert found.seconds > 0
     assert longer.afterwards == found.afterwards > 0  # the held-out part is scored once, however long the training
     assert longer.seconds - longer.afterwards == pytest.approx(3 * (found.seconds - found.afterwards))
