@@ -286,6 +286,8 @@ def flatten_chat(row: Row) -> Iterator[Row]:
 # ---- annotation tools -------------------------------------------------------------------------------------------
 
 _SIDES = {"left": "a", "right": "b", "tie": "tie"}
+#: The member of a task's `data` with the aspects by the names of their controls: Label Studio refuses most characters.
+CONTROLS = "aspects_by_control"
 
 
 def name_person(person: Any) -> str:
@@ -310,13 +312,25 @@ def _read_note(result: Row) -> str:
     return notes[0] if isinstance(notes, list) and notes and isinstance(notes[0], str) else ""
 
 
+def _read_data(row: Row) -> tuple[Row, Row]:
+    """The columns of a task's `data`, and the names of aspects by control, which exports of evalapp have there."""
+    data = read_object(row, "data")
+    kept = {name: value for name, value in data.items() if name.partition(".")[0] != CONTROLS}
+    return {f"data.{name}": value for name, value in kept.items()}, read_object(data, CONTROLS)
+
+
+def _name_aspect(result: Row, aspects: Row) -> str:
+    control = str(result.get("from_name"))
+    return str(aspects.get(control, control))
+
+
 def flatten_label_studio_pairs(row: Row) -> Iterator[Row]:
     """Tasks of Label Studio with pairwise results, or a choice of the better text. The task's texts are in `data.*`."""
-    data = {f"data.{name}": value for name, value in read_object(row, "data").items()}
+    data, aspects = _read_data(row)
     results = list(_list_results(row))
     for person, result in results:
         value = read_object(result, "value")
-        base = {**data, "item": row.get("id"), "rater": person, "aspect": str(result.get("from_name"))}
+        base = {**data, "item": row.get("id"), "rater": person, "aspect": _name_aspect(result, aspects)}
         if result.get("type") == "pairwise":
             selected = value.get("selected")
             if not isinstance(selected, str) or selected not in _SIDES:
@@ -330,7 +344,7 @@ def flatten_label_studio_pairs(row: Row) -> Iterator[Row]:
 
 def flatten_label_studio_ratings(row: Row) -> Iterator[Row]:
     """Tasks of Label Studio with ratings, numbers, and single choices."""
-    data = {f"data.{name}": value for name, value in read_object(row, "data").items()}
+    data, aspects = _read_data(row)
     results = list(_list_results(row))
     for person, result in results:
         value: Any = read_object(result, "value")
@@ -340,7 +354,7 @@ def flatten_label_studio_ratings(row: Row) -> Iterator[Row]:
         if isinstance(value, list):
             value = value[0] if len(value) == 1 else None
         if value is not None:
-            yield {**data, "task": row.get("id"), "rater": person, "aspect": str(result.get("from_name")),
+            yield {**data, "task": row.get("id"), "rater": person, "aspect": _name_aspect(result, aspects),
                    "value": value}  # fmt: skip
     if not results:
         yield {**data, "task": row.get("id")}

@@ -7,6 +7,7 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from annotation.exporters.aggregated import select_first_judgements
+from annotation.mapping.records import CONTROLS
 from annotation.parsers import canonical, encode_row
 
 from .base import (
@@ -41,6 +42,8 @@ class LabelStudio(Layout):
         rated = [one for one in plan.aspects if one["min"] is not None and one["max"] is not None]
         self.scales = {one["name"]: (one["min"], one["max"]) for one in rated}
         self.controls = make_safe_names(one["name"] for one in plan.aspects)
+        #: The aspects whose controls have other names, by control. Tasks carry them, so that they can be read alone.
+        self.aspects = {name: aspect for aspect, name in self.controls.items() if name != aspect}
         compared = [one["name"] for one in plan.aspects if one["name"] in plan.compared]
         self.rating = JsonArray(self, "rating.json") if rated else None
         self.comparison = JsonArray(self, "comparison.json") if compared else None
@@ -90,6 +93,7 @@ class LabelStudio(Layout):
         about = {
             "item": item["id"], "group": item["group"], "context": make_messages({**item, "source": None}),
             "source": item["source"] or "", "references": item["references"],
+            **({CONTROLS: self.aspects} if self.aspects else {}),
         }  # fmt: skip
         if self.rating is not None:
             judged: dict[Any, list[Row]] = {}
@@ -144,8 +148,7 @@ class LabelStudio(Layout):
         """The mappings with which the tasks are imported again."""
         explode, result = ["annotations", "annotations.result"], "annotations.result"
         judged = {"item": "data.item", "rater": f"{result}.meta.text.0", "aspect": f"{result}.from_name"}
-        names = {name: aspect for aspect, name in self.controls.items() if name != aspect}
-        values = {"values": {"aspect": names}} if names else {}
+        values = {"values": {"aspect": self.aspects}} if self.aspects else {}
         if self.rating is not None:
             columns = [{"column": f"{result}.value.rating"}, {"column": f"{result}.value.number"}]
             self.add_mapping("outputs", map_outputs("data", "data", True, "text"))
