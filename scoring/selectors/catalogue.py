@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +41,24 @@ def get_method(name: str) -> Entry:
 
 
 def get_entry(name: str) -> Entry:
-    known = {entry.name: entry for entry in entries()}
-    if name not in known:
-        near = difflib.get_close_matches(name.lower(), [*known, *list_shipped()], n=3, cutoff=0.5)
+    """Return the catalogue entry of a name. Raises `NotThere` with similar names."""
+    from scoring.ml import UnknownEvaluator
+    from scoring.ml.registry import get_entry as get_library_entry
+
+    try:
+        return get_library_entry(name)
+    except UnknownEvaluator as error:
         text = _("There is no evaluator “%(name)s”. `evalapp evaluators` lists all.") % {"name": name}
-        if near:
-            text = f"{text} {_('Did you mean %(names)s?') % {'names': ', '.join(near)}}"
-        raise NotThere(text)
-    return known[name]
+        if error.near:
+            text = f"{text} {_('Did you mean %(names)s?') % {'names': ', '.join(error.near)}}"
+        raise NotThere(text) from error
+
+
+def resolve_alias(name: str) -> tuple[str, dict[str, Any]]:
+    """Return the catalogue's name and the options of a metric with another usual name, as the library does."""
+    from scoring.ml.registry import resolve_alias as resolve
+
+    return resolve(name)
 
 
 def parse_options(entry: Entry, given: Mapping[str, Any]) -> dict[str, Any]:

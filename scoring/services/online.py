@@ -11,7 +11,7 @@ from evalapp.common.errors import BadInput, NotAllowed, NotThere
 
 from ..live.asking import ask_live
 from ..models import Evaluator
-from ..selectors.catalogue import check_models, entries, get_method, list_shipped, parse_options
+from ..selectors.catalogue import check_models, entries, get_method, list_shipped, parse_options, resolve_alias
 from ..selectors.training import find_scorable
 
 
@@ -48,7 +48,13 @@ def _find_source(
         raise BadInput(text % {"name": name})
     if name in list_shipped():
         return {"name": name}, parse_options(get_method(name), options)
-    row = find_scorable(user=user, slug=name, project=project)
+    try:
+        row = find_scorable(user=user, slug=name, project=project)
+    except NotThere:
+        alias, implied = resolve_alias(name)
+        if alias == name:
+            raise
+        return _find_source(user, alias, project, {**implied, **options})
     if row.name not in known:
         raise NotThere(_("This installation no longer has %(name)s.") % {"name": row.name})
     if row.state == Evaluator.State.DAMAGED:

@@ -27,7 +27,7 @@ from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, Score, ScoreSet
-from ..selectors.catalogue import check_models, get_entry, get_method, list_shipped, parse_options
+from ..selectors.catalogue import check_models, get_entry, get_method, list_shipped, parse_options, resolve_alias
 from ..selectors.external import refuse_scoring
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
@@ -120,7 +120,7 @@ def apply_evaluator(
 ) -> Run:
     """Queue scoring of every output that has no current score by this evaluator.
 
-    `evaluator`: name in the catalogue, or slug of a trained or combined evaluator. Returns the active run of the same
+    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator. Returns the active run of the same
     request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
     """
     grounds = Grounds(project, [evaluator])
@@ -148,6 +148,9 @@ def check_scoring(
 ) -> ScoringRequest:
     """Check a request to score with an evaluator that is not a combination."""
     project, row = grounds.project, grounds.find(evaluator)
+    if row is None:
+        evaluator, implied = resolve_alias(evaluator)
+        options, row = {**implied, **(options or {})}, grounds.find(evaluator)
     if row is not None:
         refuse_scoring(row)
     trained = row if row is not None and row.is_trained else None

@@ -13,7 +13,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.models import Run
 
-from ..selectors.catalogue import get_entry, list_shipped
+from ..selectors.catalogue import get_entry, list_shipped, resolve_alias
 from ..selectors.score_sets import SetState, list_states
 from .scores import Grounds, apply_evaluator, check_scoring
 
@@ -90,7 +90,7 @@ class _Planner:
         for name in names:
             if name not in self.grounds.rows and name not in list_shipped():
                 try:
-                    get_entry(name)
+                    get_entry(resolve_alias(name)[0])
                 except NotThere as error:
                     raise BadInput.for_field("evaluators", error.detail) from error
 

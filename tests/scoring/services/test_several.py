@@ -43,6 +43,17 @@ def test_each_gets_its_default_options(scored):
         assert alone.pk == run.pk, "the same request"
 
 
+def test_other_usual_names_mean_the_same(scored):
+    """`bleu` and `chrF++` are what other libraries call metrics of the catalogue, as in `evalapp.ml.load`."""
+    runs, _rest = score_several(project=scored.project, evaluators=["bleu", "chrF++"])
+    assert [run.params["evaluator"] for run in runs] == ["bleu-corpus", "chrf"]
+    assert runs[1].params["options"]["word_order"] == 2
+    again = apply_evaluator(project=scored.project, evaluator="BLEU")
+    assert again.pk == runs[0].pk
+    own = apply_evaluator(project=scored.project, evaluator="chrF++", options={"word_order": 1})
+    assert own.params["options"]["word_order"] == 1
+
+
 def test_changed_texts_and_other_options_are_scored_again(scored, score):
     score(scored.project, "chrf", options={"word_order": 2})
     assert outcomes(scored.project, "chrf", "length") == {"chrf": "new", "length": "current"}
