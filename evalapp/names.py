@@ -102,6 +102,22 @@ def explain_line(text: str) -> str:
     return _("The text contains %(reason)s") % {"reason": why} if why else ""
 
 
+#: The form of a language tag (RFC 5646): a language of letters, then script, region or variants.
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*")
+
+
+def explain_language(tag: str) -> str:
+    """Return what is wrong with a language tag, its characters or its form; "" if nothing is, or if it is empty.
+
+    >>> explain_language("pt-BR"), explain_language("zz123")[:22]
+    ('', '“zz123” is not a langu')
+    """
+    if not tag or _LANGUAGE.fullmatch(tag):
+        return ""
+    text = _("“%(tag)s” is not a language tag. Write one such as en, de or pt-BR; und if there is none.")
+    return explain_hidden(tag) or text % {"tag": tag}
+
+
 def explain_hidden(name: str) -> str:
     """Return what is wrong with the characters of `name` and how to correct it; "" if nothing is."""
     hidden = find_hidden(name)

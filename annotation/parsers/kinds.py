@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from evalapp.names import explain_hidden, explain_line
+from evalapp.names import explain_hidden, explain_language, explain_line
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 
@@ -324,7 +324,7 @@ class DatasetRow:
 
 _FIELDS = {"name": 200, "task": 40, "lang": 20, "licence": 100_000, "source": 100_000, "notes": 1_000_000}
 #: The check for characters in single-line fields; source and notes may have several lines.
-_CHARACTERS = {**dict.fromkeys(("name", "task", "lang"), explain_hidden), "licence": explain_line}
+_CHARACTERS = {"name": explain_hidden, "task": explain_hidden, "lang": explain_language, "licence": explain_line}
 
 
 def check_dataset(document: Row, bad: Bad) -> DatasetRow:

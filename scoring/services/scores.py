@@ -120,8 +120,9 @@ def apply_evaluator(
 ) -> Run:
     """Queue scoring of every output that has no current score by this evaluator.
 
-    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator. Returns the active run of the same
-    request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command line.
+    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator. Returns the active
+    run of the same request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command
+    line.
     """
     grounds = Grounds(project, [evaluator])
     row = grounds.find(evaluator)

@@ -13,7 +13,7 @@ from evalapp.accounts.roles import Role
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 from evalapp.common.naming import find_name_faults
-from evalapp.names import explain_line
+from evalapp.names import explain_language, explain_line
 
 from .members import add_member
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 #: Short names that would clash with pages below /projects/.
 RESERVED = frozenset({"new"})
 DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
-#: Fields that are names, and other fields of a single line.
-NAMES, LINES = ("name", "task", "lang"), ("licence",)
+#: Fields that are names, and the checks of other fields of a single line.
+NAMES, LINE_CHECKS = ("name", "task"), {"licence": explain_line, "lang": explain_language}
 
 
 def may_create_projects(user: Any) -> bool:
@@ -45,10 +45,11 @@ def check_slug(slug: str) -> None:
 
 
 def _check_lines(description: dict[str, Any]) -> None:
-    """Check that fields of a single line have no line breaks or hidden characters, as for dataset.json."""
+    """Check that fields of a single line have no line breaks or hidden characters, and that the language is a tag, as
+    for dataset.json."""
     faults = find_name_faults(**{field: str(description[field]) for field in NAMES if field in description})
-    for field in LINES:
-        if why := explain_line(str(description.get(field, ""))):
+    for field, explain in LINE_CHECKS.items():
+        if why := explain(str(description.get(field, ""))):
             faults.append(Fault(why, field=field))
     if faults:
         raise BadInput(" ".join(dict.fromkeys(fault.message for fault in faults)), faults=faults)

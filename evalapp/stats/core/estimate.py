@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
 
 NAN = float("nan")
 
@@ -47,6 +49,24 @@ class Estimate:
     def with_note(self, note: str) -> Estimate:
         """Return the same figures with `note` appended."""
         return replace(self, note="; ".join(part for part in (self.note, note) if part))
+
+    def __str__(self) -> str:
+        """The figures in four digits: `0.5123 [0.4701, 0.5528], n = 80`, with the note if there is one.
+
+        >>> print(Estimate(0.51234, 0.47, 0.5528, 80))
+        0.5123 [0.47, 0.5528], n = 80
+        """
+        value = f"{self.value:.4g}" if self.is_defined else "undefined"
+        interval = f" [{self.low:.4g}, {self.high:.4g}]" if self.has_interval else ""
+        return f"{value}{interval}, n = {self.n:,}" + (f" ({self.note})" if self.note else "")
+
+    def _repr_html_(self) -> str:
+        """The figures, for notebooks."""
+        return f"<span>{escape(str(self))}</span>"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The same inside lists and dictionaries, for notebooks."""
+        printer.text(str(self))
 
     def as_dict(self) -> dict[str, float | int | str | None]:
         """Return keys value, low, high, n, note; nan and infinities become None, so that the result is valid JSON."""

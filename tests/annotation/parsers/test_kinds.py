@@ -108,6 +108,7 @@ def test_dataset_with_open_and_closed_aspects():
         ({"task": " "}, "task"),
         ({"task": 3}, "task"),
         ({"name": 3}, "name"),
+        ({"lang": "zz123"}, "lang"),
         ({"aspects": {}}, "aspects"),
         ({"aspects": [{"name": "a", "min": 5, "max": 1}]}, "aspects"),
         ({"aspects": [{"name": "a", "min": 1, "max": None}]}, "aspects"),

@@ -52,6 +52,8 @@ def filled(rita, folder):
 
 def test_projects(connect, cast):
     client = connect(cast.owner, "manage")
+    with pytest.raises(BadRequest, match="“zz123” is not a language tag"):
+        client.create_project("beta", task="zz", lang="zz123")
     made = client.create_project("beta", name="Beta", task="story", lang="en")
     assert (made.slug, made.name, made.task, made.role) == ("beta", "Beta", "story", "owner")
     assert [project.slug for project in client.projects()] == ["alpha", "beta"]
@@ -225,11 +227,12 @@ def test_run_with_a_lost_answer_is_not_started_twice(filled, installation):
     again.wait()
     assert filled.start("score", evaluator="chrf", idempotency_key="night").id == again.id
     assert filled.score("chrf", idempotency_key="night").id == again.id
+    assert filled.score("BLEU").wait().result["evaluator"] == "bleu-corpus"
     with pytest.raises(Conflict, match="was used for"):
         filled.start("score", evaluator="length", idempotency_key="night")
     installation.loses = 1
     export = filled.export()
-    assert len(list(filled.runs())) == before + 3
+    assert len(list(filled.runs())) == before + 4
     assert export.files
 
 

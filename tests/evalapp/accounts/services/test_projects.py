@@ -49,6 +49,17 @@ def test_deletion_needs_the_name_and_is_audited(cast):
     assert AuditEvent.objects.get(verb="project.deleted").object == "alpha"
 
 
+@pytest.mark.parametrize("lang", ["zz123", "e", "en_GB", "en, de", "en-", "englishlanguage"])
+def test_languages_have_the_form_of_a_tag(cast, lang):
+    with pytest.raises(BadInput, match="is not a language tag") as refused:
+        create_project(slug="beta", owner=cast.owner, lang=lang)
+    assert [fault.field for fault in refused.value.faults] == ["lang"]
+    with pytest.raises(BadInput):
+        update_project(project=cast.project, actor=cast.owner, lang=lang)
+    for good in ("de", "yue", "pt-BR", "zh-Hant-TW", "en-de", "und", ""):
+        update_project(project=cast.project, actor=cast.owner, lang=good)
+
+
 @pytest.mark.parametrize("field", ["name", "task", "lang", "licence"])
 def test_single_line_fields_refuse_control_characters(cast, field):
     """As in dataset.json, so that exports can be loaded again."""

@@ -22,6 +22,13 @@ def test_taken_or_reserved_short_name_is_reported_at_its_field(client, cast):
         assert text in answer.content.decode()
 
 
+def test_language_that_is_no_tag_is_reported_at_its_field(client, cast):
+    client.force_login(cast.researcher)
+    answer = client.post("/projects/new/", {"name": "B", "slug": "b", "task": "zz", "lang": "zz123"})
+    assert answer.status_code == 422
+    assert "“zz123” is not a language tag" in answer.content.decode()
+
+
 @pytest.mark.parametrize(
     ("name", "slug"),
     [

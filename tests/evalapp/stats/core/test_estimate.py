@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,3 +36,15 @@ def test_undefined_estimate_without_a_reason_is_refused():
 def test_notes_are_joined():
     assert Estimate.point(1.0, 3, "one").with_note("two").note == "one; two"
     assert Estimate.point(1.0, 3).with_note("two").note == "two"
+
+
+def test_notebooks_show_value_interval_and_number():
+    """IPython shows `_repr_html_` of a result, and `_repr_pretty_` of those in lists and dictionaries."""
+    estimate = Estimate(0.123456, 0.1, 0.2, 1200, "few <groups>")
+    assert str(estimate) == "0.1235 [0.1, 0.2], n = 1,200 (few <groups>)"
+    assert estimate._repr_html_() == "<span>0.1235 [0.1, 0.2], n = 1,200 (few &lt;groups&gt;)</span>"
+    shown = StringIO()
+    estimate._repr_pretty_(SimpleNamespace(text=shown.write), False)
+    assert shown.getvalue() == str(estimate)
+    assert str(Estimate.point(2.0, 3)) == "2, n = 3"
+    assert str(Estimate.undefined("no pairs")) == "undefined, n = 0 (no pairs)"
