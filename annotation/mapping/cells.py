@@ -12,7 +12,7 @@ from evalapp.translation import gettext as _
 from .mapping import Cells, Mapping, Turns
 from .numbers import ColumnNumbers
 from .sources import Row
-from .values import WrongCell, WrongValue, get_value, is_empty, read_key, read_text, read_turns
+from .values import WrongCell, WrongValue, get_value, is_empty, read_flag, read_key, read_text, read_turns
 
 #: Reads a field of a row.
 Read = Callable[[Row], Any]
@@ -79,10 +79,7 @@ def _read_step(value: Any, known: Row) -> int | None:
 
 def _read_simulated(value: Any, known: Row) -> bool:
     """Whether no person made a judgement."""
-    text = _read_known(value, known)
-    if text.lower() not in ("", "false", "0", "no", "true", "1", "yes"):
-        raise WrongValue(_("“%(text)s” is not true or false.", text=text[:80]), "")
-    return text.lower() in ("true", "1", "yes")
+    return read_flag(_read_known(value, known))
 
 
 def _read_direction(value: Any, known: Row) -> bool | None:

@@ -21,7 +21,7 @@ from .presets import flatten_table
 from .seen import Seen
 from .sources import Row, flatten_row
 from .tables import Table
-from .values import WrongValue, get_value, is_empty, read_key, read_turns, read_verdict
+from .values import WrongValue, get_value, is_empty, read_flag, read_key, read_turns, read_verdict
 
 
 class ConvertedRow(NamedTuple):
@@ -189,6 +189,8 @@ class _Converter:
         verdict = self.single.get("verdict", "")
         self.judgement = self.readers.make_cell(verdict, _read_nothing, "verdict", ("rater", "aspect"), Cells())
         known = self.mapping.values.get("verdict", {})
+        options = self.mapping.columns.get("verdict", ())
+        self.options = [(one, make_reader(one, read_flag)) for one in options] if len(options) > 1 else []
         self.verdict = (verdict, known, self._make_numbers(verdict, {}).read)
 
     # ---- rows ---------------------------------------------------------------------------------------------
@@ -289,7 +291,8 @@ class _Converter:
         verdict: str | None = "a"
         if self.mapping.shape == "pairs":
             column, known, read_number = self.verdict
-            verdict = make_reader(column, read_verdict, known, read_number, *systems)(row) if column else None
+            chosen = {**row, column: "|".join(one for one, read in self.options if read(row))} if self.options else row
+            verdict = make_reader(column, read_verdict, known, read_number, *systems)(chosen) if column else None
         if verdict is not None:
             values = {**self.judgement.read_fields(row, item), "verdict": verdict}
             values["system_a"], values["system_b"] = systems

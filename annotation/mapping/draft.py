@@ -11,7 +11,7 @@ from evalapp.translation import gettext as _
 from .cell_names import shorten_cells
 from .left_out import explode_table
 from .mapping import Cells, Ids, Mapping, Turns
-from .names import MISSING, find_fields, find_scale
+from .names import MISSING, find_fields, find_scale, guess_numbers
 from .numbers import read_begin
 from .profile import Profile, profile_columns
 from .tables import Table
@@ -176,9 +176,11 @@ class Draft:
                 self.explain("values.value", (column,), _("Numbers of the words: %(meanings)s.", meanings=meanings))
             elif labels:
                 listed = ", ".join(f"“{text[:80]}”" for text in labels)
+                likely = guess_numbers(labels) or {}
                 self.ask(
                     "values.value",
                     _("Which numbers are the words in the column “%(column)s”? %(texts)s", column=column, texts=listed),
+                    suggestion=", ".join(f"{word} = {number}" for word, number in likely.items()),
                 )
         if known:
             self.values["value"] = known

@@ -414,8 +414,8 @@ def _check_columns(mapping: Mapping, reader: _Reader) -> None:
     for name, names in mapping.columns.items():
         if not names or not all(names):
             reader.fail(f"columns.{name}", _("Name a column."))
-        elif len(names) > 1 and name not in LISTS:
-            reader.fail(f"columns.{name}", _("Only context and references can have several columns."))
+        elif len(names) > 1 and name not in (*LISTS, "verdict"):
+            reader.fail(f"columns.{name}", _("Only context, references and verdict can have several columns."))
         if name in mapping.constants:
             reader.fail(f"constants.{name}", _("It has a column already. Remove either."))
 

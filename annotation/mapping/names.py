@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import digits
 
 _WORDS = {
@@ -185,6 +185,38 @@ def strip_number(column: str) -> str:
 def read_verdict_word(text: str) -> str | None:
     """The verdict that a usual word means."""
     return VERDICT_WORDS.get(re.sub(r"\s+", "_", text.strip().casefold()))
+
+
+_OPTION_NAMES = """
+    winner wins win won is prefer prefers preferred preference better best chosen choice vote voted verdict
+"""
+_OPTION_WORDS = frozenset(_OPTION_NAMES.split())
+
+
+def read_option_name(name: str, systems: Sequence[str] = ()) -> str | None:
+    """The verdict in the name of a column with true and false, such as `winner_a`, `B wins`, `winner_model_b`, `tie`;
+    or `gpt wins`, by the two `systems` in their order."""
+    plain = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).casefold()
+    words = [word for word in re.split(r"[\W_]+", plain) if word and word not in _OPTION_WORDS]
+    sides = {normalize(system): side for side, system in zip("ab", systems, strict=False)}
+    return sides.get("".join(words)) or read_verdict_word("_".join(words))
+
+
+_TRUTHS = (("no", "yes"), ("false", "true"), ("nein", "ja"), ("non", "oui"), ("incorrect", "correct"),
+           ("wrong", "right"), ("fail", "pass"), ("bad", "good"))  # fmt: skip
+_MOST_GRADES, _LEAST_GRADES = "abcdef", 3
+
+
+def guess_numbers(labels: Iterable[str]) -> dict[str, int] | None:
+    """Likely numbers of labels that may be judgements or not: 0 and 1 of no and yes, and grades from A, the best one,
+    to F, which is 0. None for other labels."""
+    words = {label.casefold() for label in labels}
+    if pair := next((pair for pair in _TRUTHS if words == set(pair)), None):
+        return {word: number for number, word in enumerate(pair)}
+    if len(words) < _LEAST_GRADES or not words <= set(_MOST_GRADES):
+        return None
+    order = _MOST_GRADES if "e" in words else _MOST_GRADES.replace("e", "")
+    return {word: len(order) - 1 - order.index(word) for word in sorted(words)}
 
 
 _FILES = {

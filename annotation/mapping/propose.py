@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import PurePath
@@ -16,14 +17,25 @@ from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out, list_used
 from .mapping import Cells, Ids, Mapping, WrongMapping, read_mapping
-from .names import NAMES, REMARKS, TOTALS, find_fields, find_file_role, name_system, normalize, read_verdict_word
+from .names import (
+    NAMES,
+    REMARKS,
+    TOTALS,
+    find_fields,
+    find_file_role,
+    guess_numbers,
+    name_system,
+    normalize,
+    read_option_name,
+    read_verdict_word,
+)
 from .numbers import describe_either, find_signs
 from .plan import Fault, make_plan
 from .presets import Preset, find_preset, flatten_table
 from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, list_raters, propose_wide_cells
 from .sources import Row
 from .tables import Table
-from .values import is_empty, read_key
+from .values import FLAGS, is_empty, read_key
 
 _MOST_LISTED = 5
 #: Rows of the interchange format that are made to see whether a preset finds more than items.
@@ -119,6 +131,19 @@ def _ask_for_judgements(table: Table, mapping: Mapping, preset: Preset) -> list[
     return [Question("outputs", _("Which columns have the outputs or the answers? None is recognized."), options)]
 
 
+def find_options(draft: Draft, systems: Sequence[str] = ()) -> dict[str, str]:
+    """Column -> verdict, of columns such as `winner_a`, `winner_b` and `tie` if most rows have exactly one true."""
+    found = {
+        name: verdict
+        for name, one in draft.profiles.items()
+        if one.texts and all(text.lower() in FLAGS for text in one.texts)
+        if (verdict := read_option_name(name, systems))
+    }
+    counts = [sum(FLAGS[read_key(row.get(name)).lower()] for name in found) for _number, row in draft.table.sample]
+    is_whole = {"a", "b"} <= set(found.values()) and len(set(found.values())) == len(found)
+    return found if is_whole and 2 * counts.count(1) > len(counts) else {}
+
+
 def ask_for_verdict(word: str, column: str) -> Question:
     message = _("What does “%(text)s” in the column “%(column)s” mean?", text=word[:80], column=column)
     return Question("values.verdict", message, VERDICTS)
@@ -149,6 +174,8 @@ class _Proposer:
     def __init__(self, table: Table) -> None:
         self.source = table
         self.draft = Draft(table)
+        #: Columns that together say which output is better, and what each of them says.
+        self.options: dict[str, str] = {}
 
     def propose(self) -> Proposal:
         draft, shape = self.draft, self._find_shape()
@@ -164,6 +191,7 @@ class _Proposer:
             self._propose_wide()
         if shape != "lines":
             self._propose_rows()
+            self._ask_for_words()
             self._propose_meta(shape)
             draft.shorten()
         for note in draft.table.notes:
@@ -179,9 +207,12 @@ class _Proposer:
         if {"chosen", "rejected"} <= has.keys():
             return "preference"
         sides = ({"system_a", "system_b"}, {"text_a", "text_b"})
+        is_pair = any(side <= has.keys() for side in sides)
+        if "verdict" not in has and is_pair:
+            self.options = find_options(self.draft)
         if all(side <= has.keys() for side in sides):
             return "pairs"
-        if "verdict" in has and (any(side <= has.keys() for side in sides) or self._names_two()):
+        if (is_pair and ("verdict" in has or self.options)) or self._names_two():
             return "pairs"
         is_long = "system" in has and ("text" in has or "value" in has or list_aspects(self.draft))
         if not is_long and len(has.get("text", [])) == 1 and not find_output_names(self.draft):
@@ -192,12 +223,16 @@ class _Proposer:
         """Whether the table has outputs of two systems, the better one, and no ratings: then the outputs are
         the two sides of comparisons."""
         draft = self.draft
-        outputs, column = find_output_names(draft), draft.candidates["verdict"][0]
+        outputs, columns = find_output_names(draft), draft.candidates.get("verdict", [])[:1]
         systems = list(outputs.values())
-        rated = any(can_be_rating(one) and read_rating_name(name, systems) for name, one in draft.profiles.items())
-        words = draft.profiles[column].texts
-        if len(set(systems)) != 2 or len(outputs) != 2 or rated:
+        if len(set(systems)) != 2 or len(outputs) != 2:
             return False
+        options = {} if columns else find_options(draft, systems)
+        ratings = (name for name, one in draft.profiles.items() if can_be_rating(one) and name not in options)
+        words = [word for column in columns for word in draft.profiles[column].texts]
+        if not (columns or options) or any(read_rating_name(name, systems) for name in ratings):
+            return False
+        self.options = options
         if not all(text in systems or read_verdict_word(text) for text in words):
             return False
         for side, (name, system) in zip("ab", outputs.items(), strict=True):
@@ -285,7 +320,12 @@ class _Proposer:
 
     def _propose_pairs(self) -> None:
         draft = self.draft
-        for name in ("system_a", "system_b", "verdict", "text_a", "text_b"):
+        if self.options:
+            draft.columns["verdict"], draft.values["verdict"] = tuple(self.options), dict(self.options)
+            meanings = ", ".join(f"{name} = {verdict}" for name, verdict in self.options.items())
+            draft.explain("columns.verdict", self.options, _("In each row at most one of them is true: %(meanings)s.",
+                                                             meanings=meanings))  # fmt: skip
+        for name in ("system_a", "system_b", "text_a", "text_b", *(() if self.options else ("verdict",))):
             draft.choose(name)
         for side, text in (("system_a", "text_a"), ("system_b", "text_b")):
             if side not in {**draft.columns, **draft.candidates, **draft.constants} and text in draft.columns:
@@ -302,7 +342,7 @@ class _Proposer:
         if not (sides or draft.columns.get("verdict") or draft.candidates.get("verdict")):
             draft.choose("verdict", is_needed=True)
         draft.propose_judges("preference" if draft.columns.get("verdict") or not sides else "")
-        for column in draft.columns.get("verdict", ()):
+        for column in draft.columns.get("verdict", ()) if not self.options else ():
             self._propose_verdicts(column)
 
     def _propose_verdicts(self, column: str) -> None:
@@ -408,6 +448,19 @@ class _Proposer:
                 draft.explain("only", (name,), message % {"column": name, "rows": shown})
                 return
         draft.ask("only", _("Row %(rows)s looks like a total of the others. Delete it in the file.", rows=shown))
+
+    def _ask_for_words(self) -> None:
+        """Asks about columns of yes and no, or of grades: ratings, or properties of the rows."""
+        draft = self.draft
+        for name, profile in draft.profiles.items():
+            numbers = guess_numbers(profile.list_labels()) if profile.kind == "text" else None
+            if numbers is None or draft.is_taken(name) or find_fields(name) or normalize(name) in REMARKS:
+                continue
+            shown = ", ".join(f"{word} = {number}" for word, number in numbers.items())
+            message = _("Are the answers in “%(column)s” ratings? If so, name their system and aspect, and the number "
+                        "of each word, such as %(numbers)s. Without an answer they are not imported.",
+                        column=name, numbers=shown)  # fmt: skip
+            draft.ask("ratings", message, (name,), shown)
 
     def _propose_meta(self, shape: str) -> None:
         """Short texts that repeat, such as a domain, and remarks describe items, if a row is an item."""

@@ -12,6 +12,7 @@ from .numbers import is_number, read_begin
 from .picking import Columns, Rows, pick_columns, pick_sides
 from .questions import read_field, read_questions
 from .sources import Row
+from .values import FLAGS, read_key
 
 QUALTRICS = frozenset({
     "StartDate", "EndDate", "Status", "IPAddress", "Progress", "Duration (in seconds)", "Finished", "RecordedDate",
@@ -88,7 +89,6 @@ def _has_answers(rows: Rows, column: str) -> bool:
 # ---- Mechanical Turk --------------------------------------------------------------------------------------------
 
 _OPTION = re.compile(r"\A(Answer\..+)\.([^.]+)\Z")
-_FLAGS = {"true": True, "false": False, "": False}
 
 
 def flatten_mturk(row: Row) -> Iterator[Row]:
@@ -100,10 +100,10 @@ def flatten_mturk(row: Row) -> Iterator[Row]:
             options.setdefault(match[1], {})[match[2]] = name
     flat = dict(row)
     for question, names in options.items():
-        values = [str(row[name] if row[name] is not None else "").strip().lower() for name in names.values()]
-        if len(names) < 2 or question in row or not all(value in _FLAGS for value in values):
+        values = [read_key(row[name]).lower() for name in names.values()]
+        if len(names) < 2 or question in row or not all(value in FLAGS for value in values):
             continue
-        chosen = [option for option, value in zip(names, values, strict=True) if _FLAGS[value]]
+        chosen = [option for option, value in zip(names, values, strict=True) if FLAGS[value]]
         flat = {name: value for name, value in flat.items() if name not in names.values()}
         flat[question] = "|".join(chosen)
     yield flat

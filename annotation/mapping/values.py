@@ -157,6 +157,17 @@ def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
+FLAGS = {"": False, "false": False, "0": False, "no": False, "true": True, "1": True, "yes": True}
+
+
+def read_flag(value: Any) -> bool:
+    """Whether a cell says yes; an empty one says no."""
+    text = read_key(value)
+    if text.lower() not in FLAGS:
+        raise WrongValue(_("“%(text)s” is not true or false.", text=text[:80]), _("Write true or false."))
+    return FLAGS[text.lower()]
+
+
 def read_verdict(
     value: Any, known: dict[str, Any], read_number: Callable[[Any], float | None], system_a: str, system_b: str
 ) -> str | None:

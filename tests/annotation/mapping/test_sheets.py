@@ -9,7 +9,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from annotation.mapping import Proposal, convert_rows, open_table, propose_mapping, read_mapping
+from annotation.mapping import Fault, Proposal, convert_rows, open_table, propose_mapping, read_mapping
 
 JUDGED = [(k, k % 5 + 1, k % 3 + 1) for k in range(1, 7)]
 
@@ -244,3 +244,60 @@ def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_pat
     [left] = proposal.left_out
     assert left.column == "difference"
     assert "formula" in left.message
+
+
+CHOSEN = {
+    "winner_a,winner_b,tie": {"winner_a": "a", "winner_b": "b", "tie": "tie"},
+    "A wins,B wins,Tie": {"A wins": "a", "B wins": "b", "Tie": "tie"},
+    "preferredLeft,preferredRight,both bad": {"preferredLeft": "a", "preferredRight": "b", "both bad": "both_bad"},
+    "model_a_better,model_b_better,neither": {
+        "model_a_better": "a", "model_b_better": "b", "neither": "both_bad",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("names", CHOSEN)
+def test_columns_of_zeros_and_a_one_are_verdicts(tmp_path, names):
+    flags = ["1,0,0", "0,1,0", "0,0,1", "0,0,0"]
+    rows = [f"p{k},Why {k}?,It is so.,It is not.,gpt,llama,{cells}" for k, cells in enumerate(flags)]
+    proposal = propose(tmp_path, f"id,prompt,text_a,text_b,system_a,system_b,{names}", rows)
+    assert (proposal.questions, proposal.left_out) == ([], [])
+    assert proposal.mapping.values["verdict"] == CHOSEN[names]
+    made = [row.values["verdict"] for row in convert(tmp_path, proposal) if row.table == "comparisons"]
+    assert made == list(CHOSEN[names].values())
+
+
+def test_columns_of_true_and_false_can_name_the_systems(tmp_path):
+    rows = [f"p{k},Why {k}?,It is {k}.,It is not {k}.,{cells}" for k, cells in enumerate(["true,false", "false,true"])]
+    proposal = propose(tmp_path, "id,prompt,gpt output,llama output,gpt wins,llama wins", rows)
+    assert (proposal.questions, proposal.left_out, proposal.mapping.shape) == ([], [], "pairs")
+    made = [row.values for row in convert(tmp_path, proposal) if row.table == "comparisons"]
+    assert [(one["verdict"], one["system_a"]) for one in made] == [("a", "gpt"), ("b", "gpt")]
+
+
+@pytest.mark.parametrize(("cells", "message"), [("1,1", "winner_a|winner_b"), ("2,0", "“2” is not true or false")])
+def test_a_row_with_two_winners_or_another_number_is_a_fault(tmp_path, cells, message):
+    rows = [f"p{k},Why {k}?,So.,Not.,gpt,llama,{one}" for k, one in enumerate(["1,0", "0,1", "1,0"])]
+    proposal = propose(tmp_path, "id,prompt,text_a,text_b,system_a,system_b,winner_a,winner_b", rows)
+    (tmp_path / "sheet.csv").open("a").write(f"p9,Why 9?,So.,Not.,gpt,llama,{cells}\n")
+    [fault] = [row for row in convert(tmp_path, proposal) if isinstance(row, Fault)]
+    assert fault.row == 5
+    assert message in str(fault)
+
+
+@pytest.mark.parametrize(
+    ("words", "likely"),
+    [
+        (["yes", "no"], "no = 0, yes = 1"),
+        (["True", "False"], "false = 0, true = 1"),
+        (["A", "C", "F"], "a = 4, c = 2, f = 0"),
+        (["A", "B", "E"], "a = 5, b = 4, e = 1"),
+    ],
+)
+@pytest.mark.parametrize("column", ["hallucinated", "fluency"])
+def test_words_that_may_be_ratings_are_asked_with_likely_numbers(tmp_path, column, words, likely):
+    rows = [f"p{k},Why {k}?,It is {k} then.,{words[k % len(words)]}" for k in range(9)]
+    proposal = propose(tmp_path, f"id,prompt,gpt output,{column}", rows)
+    [asked] = proposal.questions
+    assert (asked.suggestion, column in asked.message) == (likely, True)
+    assert proposal.mapping.meta == {}
