@@ -41,6 +41,7 @@ def read_form(text: str) -> dict[str, str]:
         chosen = re.search(r'<option value="([^"]*)" selected', options)
         first = re.search(r'<option value="([^"]*)"', options)
         values[name] = (chosen or first)[1]  # type: ignore[index]
+    values |= dict(re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>([^<]*)</textarea>', form))
     values.pop("dry_run", None)
     values.pop("replace", None)
     return {name: value.replace("&quot;", '"').replace("&amp;", "&") for name, value in values.items()}

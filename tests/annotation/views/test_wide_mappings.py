@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from annotation.models import Item, Rating, Upload
+from annotation.models import Comparison, Item, Rating, Upload
 from tests.annotation.views.test_mappings import import_and_run, open_columns, read_form, send
 
 pytestmark = pytest.mark.django_db
@@ -101,3 +101,17 @@ def test_ratings_of_the_sides_of_pairs_stay_on_the_page(researcher):
     upload = import_and_run(researcher, upload, address, form)
     assert upload.state == "done", list(upload.faults.values_list("message", flat=True))
     assert sorted(Rating.objects.filter(output__system__name="gpt").values_list("value", flat=True)) == [1, 2, 3, 4]
+
+
+def test_verdicts_in_columns_of_zeros_and_ones_are_imported(researcher):
+    head = ["id", "prompt", "text_a", "text_b", "system_a", "system_b", "winner_a", "winner_b", "tie"]
+    flags = [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    rows = [[k, f"Why {k}?", "It is so.", "It is not.", "gpt", "llama", *one] for k, one in enumerate(flags)]
+    send(researcher, "a.csv", write_csv(head, *rows))
+    upload = Upload.objects.get()
+    address, text = open_columns(researcher, upload)
+    assert 'value="import" disabled' not in text
+    form = read_form(researcher.get(address).content.decode())  # with the lines of its texts
+    upload = import_and_run(researcher, upload, address, form)
+    assert upload.state == "done", list(upload.faults.values_list("message", flat=True))
+    assert sorted(Comparison.objects.values_list("verdict", flat=True)) == ["a", "b", "tie"]
