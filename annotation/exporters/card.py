@@ -175,8 +175,8 @@ def _judgements(facts: Facts) -> str:
     lines += ["|---|---|---:|---:|---:|---:|---:|---|"]
     for (aspect, way), judged in sorted(facts.judged.items()):
         lines.append(
-            f"| {cell(aspect)} | {WAYS[way]} | {judged.n:,} | {len(judged.units):,} | {judged.n_raters:,}"
-            f" | {judged.n / len(judged.units):.1f} | {share(judged.simulated, judged.n)} | {agreement(judged, way)} |"
+            f"| {cell(aspect)} | {WAYS[way]} | {judged.n:,} | {judged.n_units:,} | {judged.n_raters:,}"
+            f" | {judged.n / judged.n_units:.1f} | {share(judged.simulated, judged.n)} | {agreement(judged, way)} |"
         )
     for row in facts.filters:
         state = " (withdrawn)" if row["withdrawn_at"] else ""

@@ -234,7 +234,7 @@ _FREEDOMS = (("allow_skip", "skip"), ("allow_revise", "correct"), ("allow_note",
 
 def _outcome(facts: Facts) -> Answers:
     lines = [
-        f"{aspect}, {WAYS[way]}: {one.n:,} judgements of {len(one.units):,}, alpha {agreement(one, way)}"
+        f"{aspect}, {WAYS[way]}: {one.n:,} judgements of {one.n_units:,}, alpha {agreement(one, way)}"
         for (aspect, way), one in sorted(facts.judged.items())
     ]
     verdicts = [

@@ -32,7 +32,10 @@ class AspectFacts:
     """Judgements of an aspect, all `ratings`, `dialogues`, `comparisons` or `turing`. Units are what was judged; values
     are numbers, or numbers for verdicts as seen from the first system."""
 
+    #: The number of units, and those of the current item or dialogue, whose rows come together.
+    n_units: int = 0
     units: dict[Any, int] = field(default_factory=dict)
+    subject: str = ""
     raters: dict[str, int] = field(default_factory=dict)
     unit: array[int] = field(default_factory=lambda: array("q"))
     rater: array[int] = field(default_factory=lambda: array("q"))
@@ -42,7 +45,14 @@ class AspectFacts:
 
     def add(self, unit: Any, row: Row, value: float) -> None:
         self.rater.append(self.raters.setdefault(row["rater"], len(self.raters)))
-        self.unit.append(self.units.setdefault(unit, len(self.units)))
+        subject = row["dialogue"] if "dialogue" in row else row["item"]
+        if subject != self.subject:
+            self.units.clear()
+            self.subject = subject
+        if unit not in self.units:
+            self.units[unit] = self.n_units
+            self.n_units += 1
+        self.unit.append(self.units[unit])
         self.value.append(value)
         self.simulated += bool(row.get("simulated"))
 
