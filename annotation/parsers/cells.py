@@ -1,7 +1,7 @@
 """Cells of CSV and TSV tables: the type of each column, and rows from texts."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from evalapp.translation import gettext as _
@@ -42,6 +42,8 @@ class Cells:
     text: frozenset[str] = KNOWN_TEXT
     #: Cells are separated by semicolons, as with decimal commas.
     comma: bool = False
+    #: By column of the file that is read: its first number with a decimal sign.
+    signs: dict[str, str] = field(default_factory=dict)
 
 
 def _get_columns(table: str) -> Cells:
@@ -97,13 +99,15 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
             message = _("“%(text)s” may be %(whole)s or %(part)s; write it without a comma")
             raise ValueError(message % {"text": text[:40], "whole": whole[:40], "part": part[:40]})
         try:
-            return decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
+            number = decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
         except ValueError as error:
             if name == "score":
                 message = _("“%(text)s” is not a number; leave the cell empty if there is no score", text=text[:40])
             else:
                 message = _("“%(text)s” is not a number", text=text[:40])
             raise ValueError(message) from error
+        _check_sign(text, kind.signs.setdefault(name, text) if "," in text or "." in text else text)
+        return number
     try:
         return decode_object(text.encode())
     except ValueError as error:
@@ -115,6 +119,17 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
         if name in ATTEMPT_VALUES:
             example = _("true, false or a number")
         raise ValueError(_("the cell must contain JSON such as %(example)s", example=example)) from error
+
+
+def _check_sign(text: str, first: str) -> None:
+    """Raises ValueError if a number has another decimal sign than the first one of its column that has one."""
+    if ("," in text) != ("," in first):
+        comma, point = (text, first) if "," in text else (first, text)
+        message = _(
+            "“%(point)s” has a decimal point and “%(comma)s” a decimal comma; use one of the two in the whole column",
+            point=point[:40], comma=comma[:40],
+        )  # fmt: skip
+        raise ValueError(message)
 
 
 def read_cells(

@@ -120,7 +120,7 @@ def read_table(
     csv.field_size_limit(max(csv.field_size_limit(), min(limits.row_bytes, sys.maxsize)))
     lines = PhysicalLines(plain, limits)
     first, delimiter = _find_delimiter(lines, delimiter, table)
-    kind = replace(CELLS.get(table, Cells()), comma=delimiter == ";")
+    kind = replace(CELLS.get(table, Cells()), comma=delimiter == ";", signs={})
     names: list[str] = []
     doubled: list[int] = []
     rows = 0

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from annotation.parsers import Limits, StopReading, is_derived, name_file
+from annotation.parsers import Limits, StopReading, is_derived, name_file, parquet_process
 from annotation.parsers.rows import read_rows
 
 LIMITS = Limits(row_bytes=10_000, rows=100, total_bytes=100_000)
@@ -81,6 +81,15 @@ def test_corrupt_or_oversized_parquet_is_refused() -> None:
         read(whole, Limits(row_bytes=10, rows=100, total_bytes=100))
     with pytest.raises(StopReading, match="has no rows"):
         read(as_parquet([{"item": "x"}])[:0] + _empty())
+
+
+def test_a_group_that_does_not_fit_in_memory_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run_out(batch: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(parquet_process, "_Sized", run_out)
+    with pytest.raises(StopReading, match=r"more than 320 MB at once.*use_dictionary=False"):
+        list(parquet_process.read_all(io.BytesIO(as_parquet([{"item": "x"}])), Limits()))
 
 
 def _empty() -> bytes:

@@ -78,6 +78,18 @@ def test_comma_is_decimal_when_semicolons_delimit():
     assert (faults, [row[6] for _, row in rows]) == ([], [0.125, 1234.567])
 
 
+@pytest.mark.parametrize("cells", [("3,5", "1.250"), ("1.250", "3,5")])
+def test_two_decimal_signs_in_a_column_are_an_error(cells):
+    rows, faults = read(
+        f"item;system;rater;aspect;value\ni;s;r;q;4\ni;s;r2;q;{cells[0]}\ni;s;r3;q;{cells[1]}\n", "ratings"
+    )
+    assert [row[6] for _, row in rows] == [4, 3.5 if cells[0] == "3,5" else 1.25]
+    [(line, field, message)] = faults
+    assert (line, field) == (4, "value")
+    assert "“1.250” has a decimal point and “3,5” a decimal comma" in message
+    assert read("item,system,rater,aspect,value\ni,s,r,q,1.250\n", "ratings")[1] == []  # another file
+
+
 @pytest.mark.parametrize(
     ("cell", "texts"),
     [
