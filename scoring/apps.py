@@ -18,6 +18,7 @@ class ScoringConfig(AppConfig):
         common_hooks.BACKUP_FILES.register("scoring.selectors.backup_files:list_backup_files")
         common_hooks.PROJECT_CLEANERS.register("scoring.services.columns:remove_columns")
         common_hooks.DOCTOR_CHECKS.register("scoring.services.doctoring:check_plugins")
+        common_hooks.DOCTOR_CHECKS.register("scoring.services.doctoring:check_endpoints")
         common_hooks.SEARCHES.register("scoring.selectors.project_search:find_matches")
         hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         hooks.register_dependant(

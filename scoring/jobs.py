@@ -29,6 +29,26 @@ combine = Job(
     label=_("Combined evaluator"),
     gone=_RESULTS + "scores_gone",
 )
+judge = Job(
+    "judge",
+    "gpu",
+    _PIPELINES + "judge:run",
+    "Let a language model behind a configured endpoint judge the outputs of a project.",
+    request=_SERVICES + "judges:start_judge",
+    params=_SERVICES + "judges:JudgeOptions",
+    give_up=_SERVICES + "scores:give_up_scores",
+    label=_("Judge"),
+    gone=_RESULTS + "scores_gone",
+)
+judge_check = Job(
+    "judge-check",
+    "cpu",
+    _PIPELINES + "judge:check",
+    "Check a judge before it starts: requests, tokens, cost, time and example prompts. Nothing is sent.",
+    request=_SERVICES + "judges:start_check",
+    params=_SERVICES + "judges:JudgeOptions",
+    label=_("Check before a judge"),
+)
 train = Job(
     "train",
     "train",
@@ -143,8 +163,8 @@ rank = Job(
 )
 
 for job in (
-    score, combine, train, plan, select_references, preview_references, reliability, robustness, selection, games,
-    artefact, study, study_plan, rank,
+    score, combine, judge, judge_check, train, plan, select_references, preview_references, reliability, robustness,
+    selection, games, artefact, study, study_plan, rank,
 ):  # fmt: skip
     register(job)
 #: Names before 0.2.0, which programs may use for one more release; the run gets the new name.

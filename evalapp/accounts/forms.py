@@ -160,7 +160,7 @@ class TokenForm(forms.Form):
 class ProjectForm(forms.ModelForm):
     class Meta:
         model = Project
-        fields = ["name", "task", "lang", "licence", "source", "notes"]
+        fields = ["name", "task", "lang", "licence", "source", "notes", "texts_may_leave"]
         labels = {
             "name": _("Name"),
             "task": _("Task"),
@@ -172,6 +172,9 @@ class ProjectForm(forms.ModelForm):
         help_texts = {
             "task": _("What the systems do: dialogue, data-to-text, translation, ..."),
             "lang": _("A language tag, such as en or de."),
+            "texts_may_leave": _(
+                "Judges at the endpoints of this installation get items, outputs, guidelines and, as examples, ratings."
+            ),
         }
         widgets = {
             "licence": forms.TextInput,

@@ -69,6 +69,8 @@ class Project(models.Model):
     source = models.TextField(blank=True)
     notes = models.TextField(blank=True)
     meta = models.JSONField(default=dict, blank=True)
+    #: Whether texts of the project may be sent to servers outside of this installation.
+    texts_may_leave = models.BooleanField(_("Texts may leave this installation"), default=False, db_default=False)
     created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(default=timezone.now)
     #: Start of the deletion; from then on the project is invisible and has no members.

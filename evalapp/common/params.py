@@ -1,6 +1,7 @@
 """Parameters of runs, declared as dataclasses whose fields give type, bounds and description. Requests are validated by
 them (pydantic checks the types), and the OpenAPI document is generated from them."""
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
@@ -133,6 +134,9 @@ def _find_bound_faults(kind: type, one: Field[Any], value: Any) -> list[Fault]:
         text = _("%(name)s must be one of %(choices)s, not “%(value)s”.")
         known = ", ".join(choice for choice in choices if choice)
         return [Fault(text % {"name": one.name, "choices": known, "value": value}, field=one.name)]
+    if isinstance(value, float) and not math.isfinite(value):
+        text = _("%(name)s must be a number, not “%(value)s”.")
+        return [Fault(text % {"name": one.name, "value": value}, field=one.name)]
     size, has_duplicates = value, False
     if isinstance(value, list | tuple):
         size = len(value)

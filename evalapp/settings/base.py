@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from evalapp import __version__
 from evalapp.layout import FILES
 
-from . import env
+from . import env, judge_endpoints
 
 VERSION = __version__
 BASE_DIR = FILES
@@ -263,6 +263,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 #: An evaluator with 20 folds has up to 18 files per fold and one of its own; a test compares this with the artefacts.
 DATA_UPLOAD_MAX_NUMBER_FILES = 20 * 18 + 1
 ENCODERS = env.names("ENCODERS")
+JUDGE_ENDPOINTS = judge_endpoints.read_endpoints()
 LIVE_TIMEOUT_MS = env.number("LIVE_TIMEOUT_MS", 2000, 100, 600_000)
 LIVE_MODELS = env.number("LIVE_MODELS", 4, 1, 1000)
 
@@ -363,6 +364,8 @@ LOGGING = {
         "axes": {"level": "WARNING"},
         "django.security.DisallowedHost": {"filters": ["host"]},
         "fontTools": {"level": "WARNING"},
+        "httpx": {"level": "WARNING"},  # INFO has a line per request of a judge
+        "httpcore": {"level": "WARNING"},
         "elastic_transport": {"level": "WARNING"},  # INFO has a line per search
         # INFO has a line for each periodic task, every ten seconds.
         "celery.beat": {"level": "WARNING"},

@@ -97,6 +97,12 @@ SETTINGS = (
     Setting("LIVE_TIMEOUT_MS", "2000", "Milliseconds to wait for an online score."),
     Setting("LIVE_MODELS", "4", "Number of evaluators that the worker for online scores keeps in memory."),
     Setting(
+        "JUDGE_ENDPOINTS",
+        "none",
+        "Servers of language models that may judge texts: JSON, or the path of a JSON file; "
+        "see docs/how-to/judge-with-a-language-model.md.",
+    ),
+    Setting(
         "METRICS_TOKEN",
         "none",
         "Lets Prometheus read /metrics from other machines; without it, only this machine can.",

@@ -15,8 +15,8 @@ from evalapp.common.models import Run
 
 
 class Evaluator(models.Model):
-    """An evaluator of a project: one of the catalogue with its options, a trained or uploaded one, a combination, or
-    one of another program whose scores were uploaded.
+    """An evaluator of a project: one of the catalogue with its options, a trained or uploaded one, a combination, a
+    judge, or one of another program whose scores were uploaded.
 
     The catalogue is code. A row is created at the first application, or when the training, upload or combination ends.
     """
@@ -27,6 +27,7 @@ class Evaluator(models.Model):
         TRAINED = "trained", _("Trained")
         COMBINED = "combined", _("Combined")
         EXTERNAL = "external", _("External")
+        JUDGE = "judge", _("Judge")
 
     class State(models.TextChoices):
         READY = "ready", _("Ready")
@@ -71,6 +72,11 @@ class Evaluator(models.Model):
     def is_external(self) -> bool:
         """Whether its scores were made elsewhere and uploaded, so that they cannot be computed here."""
         return self.kind == self.Kind.EXTERNAL
+
+    @property
+    def is_judge(self) -> bool:
+        """Whether a language model behind an endpoint made its scores (see `scoring.services.judges`)."""
+        return self.kind == self.Kind.JUDGE
 
     @property
     def parts(self) -> tuple[str, ...]:

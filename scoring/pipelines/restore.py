@@ -116,7 +116,7 @@ def _read_set(text: str) -> dict[str, Any]:
 def _identify(row: Mapping[str, Any]) -> tuple[str, str, Any]:
     """Return name and kind, and what identifies a trained or combined evaluator: hash of the weights, or options."""
     kind = row["kind"]
-    if kind in (Evaluator.Kind.COMBINED, Evaluator.Kind.EXTERNAL):
+    if kind in (Evaluator.Kind.COMBINED, Evaluator.Kind.EXTERNAL, Evaluator.Kind.JUDGE):
         return row["name"], kind, canonical(row.get("options", {}))
     weights = WEIGHTS.search(row["signature"]) if kind == Evaluator.Kind.TRAINED else None
     return row["name"], kind, weights[1] if weights else ""
@@ -136,6 +136,8 @@ def _explain_difference(row: Mapping[str, Any], name: str, kind: str, identity: 
     way = _("Give it another name in score_sets, or import the files into another project.")
     if kind == Evaluator.Kind.COMBINED:
         text = _("The evaluator “%(slug)s” of this project is a different combination.")
+    elif kind == Evaluator.Kind.JUDGE:
+        text = _("The evaluator “%(slug)s” of this project is a judge with other options.")
     elif kind == Evaluator.Kind.EXTERNAL:
         text = _("The evaluator “%(slug)s” of this project is another program, or its scores have another direction.")
     else:

@@ -29,7 +29,7 @@ FEW_ITEMS = 500
 FOLDS = 5
 
 #: Kinds of runs that create an evaluator.
-MAKING = ("train", "artefact", "combine")
+MAKING = ("train", "artefact", "combine", "judge")
 
 #: Requirement of a training -> (what is missing, remedy).
 MISSING = {

@@ -1,5 +1,8 @@
-"""Checks of `evalapp doctor` for evaluators: installed plug-ins."""
+"""Checks of `evalapp doctor` for evaluators: installed plug-ins, and endpoints of judges."""
 
+from django.conf import settings
+
+from evalapp.common.errors import BadInput
 from evalapp.ops.checks import OK, OPTIONAL, Check
 
 
@@ -16,4 +19,20 @@ def check_plugins() -> list[Check]:
         else:
             names = ", ".join(entry.name for entry in plugin.entries)
             result.append(Check(name, OK, f"{plugin.package}: {names}"))
+    return result
+
+
+def check_endpoints() -> list[Check]:
+    """A line for each endpoint of judges: its host and models, and whether its key can be read. Nothing is sent."""
+    from ..selectors.judges import make_key_reader
+
+    result = []
+    for name, row in settings.JUDGE_ENDPOINTS.items():
+        try:
+            make_key_reader(name)()
+        except BadInput as error:
+            way_out = "Set the variable or file that JUDGE_ENDPOINTS names, and restart the workers."
+            result.append(Check(f"judge {name}", OPTIONAL, error.detail, way_out))
+        else:
+            result.append(Check(f"judge {name}", OK, f"{row['url']}: {', '.join(row['models'])}"))
     return result

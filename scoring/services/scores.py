@@ -120,9 +120,9 @@ def apply_evaluator(
 ) -> Run:
     """Queue scoring of every output that has no current score by this evaluator.
 
-    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator. Returns the active
-    run of the same request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for the command
-    line.
+    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator or a judge. Returns
+    the active run of the same request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for
+    the command line.
     """
     grounds = Grounds(project, [evaluator])
     row = grounds.find(evaluator)
@@ -130,6 +130,10 @@ def apply_evaluator(
         from .combining import combine_again
 
         return combine_again(project=project, user=user, evaluator=row, send=send)
+    if row is not None and row.is_judge:
+        from .judges import judge_again
+
+        return judge_again(project=project, user=user, evaluator=row, send=send)
     asked = check_scoring(grounds, evaluator, options, references, any_encoder=any_encoder)
     run = enqueue_run(
         kind="score", project=project, user=user, params=asked.params, title=asked.title, send=send, queue=asked.queue

@@ -98,6 +98,8 @@ class _Planner:
         row = self.grounds.find(name)
         if row is not None and row.is_combined:
             return self._make_plan(name, "", self.states.get(name, []), "combine", {"slug": name}, WITHOUT)
+        if row is not None and row.is_judge:
+            return self._make_plan(name, "", self.states.get(name, []), "judge", {"slug": name}, WITHOUT)
         try:
             asked = check_scoring(self.grounds, name, references=self.references)
         except EvalappError as error:

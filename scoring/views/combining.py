@@ -1,4 +1,4 @@
-"""Combine evaluators, and recompute a combination."""
+"""Combine evaluators, recompute a combination, and repeat a judge."""
 
 from typing import Any
 
@@ -19,6 +19,7 @@ from scoring.forms.fields import SeedField, list_reference_sets, number_field, s
 from ..models import Evaluator
 from ..selectors.score_sets import current_sets
 from ..services.combining import METHODS, CombineOptions, combine_again, start_combination
+from ..services.judges import judge_again
 from .starting import open_run, start_run
 
 
@@ -84,10 +85,12 @@ def combine(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(POST="write")
 def again(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
-    """Recompute a combination from the current scores of its parts."""
-    row = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
+    """Recompute a combination from the current scores of its parts, or ask a judge about new and changed outputs."""
+    kinds = [Evaluator.Kind.COMBINED, Evaluator.Kind.JUDGE]
+    row = Evaluator.objects.filter(project=project, slug=evaluator, kind__in=kinds).first()
     if row is None:
         if Evaluator.objects.filter(project=project, slug=evaluator).exists():
             raise BadInput(_("%(name)s is not a combination. Apply it again under Evaluators.") % {"name": evaluator})
         raise NotThere(_("There is no evaluator “%(name)s”.") % {"name": evaluator})
-    return open_run(request, combine_again(project=project, user=request.user, evaluator=row))
+    repeat = judge_again if row.is_judge else combine_again
+    return open_run(request, repeat(project=project, user=request.user, evaluator=row))

@@ -19,7 +19,7 @@ from django.utils.translation import gettext_noop, ngettext
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
-from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.figures import send_figure
 from evalapp.common.forms import read_number
 from evalapp.common.markdown import render_markdown
@@ -35,11 +35,11 @@ from scoring.plots.drawing import Picture
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import entries, get_entry, get_method, list_shipped
+from ..selectors.chosen_sets import get_set
 from ..selectors.exports import SCORES_IN_ORDER
 from ..selectors.external import list_origins, refuse_scoring
 from ..selectors.inputs import count_outputs
 from ..selectors.reading import warn_unreadable
-from ..selectors.run_results import was_made
 from ..selectors.runs import list_active_runs
 from ..selectors.score_sets import SetState, get_states, list_states
 from ..selectors.training import (
@@ -49,7 +49,6 @@ from ..selectors.training import (
     list_trained,
     missing_for,
     read_card,
-    refuse_unfinished,
 )
 from ..services.scores import apply_evaluator
 from ..services.several import CURRENT, REFUSED, UNDER_WAY, plan_scores, score_several
@@ -196,31 +195,6 @@ def score_sentinels(request: HttpRequest, project: Project) -> HttpResponse:
     text = _("Queued: %(names)s.") if names else _("All trivial baselines have been applied.")
     messages.success(request, text % {"names": ", ".join(names)})
     return redirect("scoring:evaluator-list", project.slug)
-
-
-def get_set(project: Project, evaluator: str, number: str) -> ScoreSet:
-    """Return the score set of that number, or the newest complete one, or the newest."""
-    rows = ScoreSet.objects.filter(project=project, evaluator__slug=evaluator).select_related("evaluator", "run")
-    if number:
-        wanted = read_number(number)
-        result = rows.filter(pk=wanted).first() if wanted is not None else None
-    else:
-        result = rows.filter(scored_at__isnull=False).order_by("-scored_at").first() or rows.order_by("-pk").first()
-    if result is None:
-        refuse_unfinished(project, evaluator)
-        raise NotThere(_explain_missing(project, evaluator) % {"name": evaluator})
-    return result
-
-
-def _explain_missing(project: Project, evaluator: str) -> str:
-    """Return why there are no scores by that evaluator, and what can be done."""
-    if Evaluator.objects.filter(project=project, slug=evaluator).exists() or any(
-        entry.name == evaluator for entry in entries()
-    ):
-        return _("There are no scores by “%(name)s” here. Apply it under Evaluators.")
-    if was_made(project, evaluator):
-        return _("The evaluator “%(name)s” was deleted with its scores. See Evaluators for the others.")
-    return _("There is no evaluator “%(name)s” here. See Evaluators.")
 
 
 @project_page(GET="read")

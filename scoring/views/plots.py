@@ -28,12 +28,13 @@ from scoring.plots import drawing as plots
 
 from ..selectors import steps
 from ..selectors.aspects import choose_judged_way, list_judged_ways
+from ..selectors.chosen_sets import get_set
 from ..selectors.leaderboards import compute_stamp, find_leaderboard, parse_query, unknown_evaluators
 from ..selectors.reports import CURVES
 from ..selectors.snapshots import get_snapshot
 from ..services.leaderboards import answer_leaderboard
 from .boards import answer_or_reason, get_plotted_set, has_figures
-from .evaluators import get_set, plan_distribution
+from .evaluators import plan_distribution
 from .references import plan_curves
 from .snapshots import plan_snapshot
 from .steps import draw_steps, make_panel_query

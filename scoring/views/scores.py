@@ -13,9 +13,9 @@ from evalapp.common.errors import Conflict, NotThere
 from evalapp.common.pages import page, project_page
 
 from ..models import ScoreSet
+from ..selectors.chosen_sets import get_set
 from ..selectors.score_sets import scores_of_outputs
 from ..services.scores import delete_scores
-from .evaluators import get_set
 
 
 @project_page(GET="write", POST="write")

@@ -32,6 +32,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "games": {"evaluator": "compare", "systems": "machine", "items": 100},
     "import": {"upload": 1},
     "index": {"corpus": "talk"},
+    "judge": {"endpoint": "hosted", "aspect": "quality", "name": "fluency-judge", "budget": 2.5},
+    "judge-check": {"endpoint": "hosted", "aspect": "quality", "template": "criteria"},
     "plan": {"evaluator": "shared-bert", "aspect": "quality", "folds": 5},
     "reliability": {"evaluator": "judge", "sample": 100, "max": 8},
     "robustness": {"evaluator": "length"},

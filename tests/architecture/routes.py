@@ -228,6 +228,10 @@ PAGES: dict[str, list[Rule]] = {
     "scoring:score-sentinels": [R("write", "post")],
     "scoring:evaluator-apply": [R("write", name="chrf"), R("write", "post", name="chrf")],
     "scoring:combine": [R("write"), R("write", "post")],
+    "scoring:judge": [R("write"), R("write", "post")],
+    "scoring:judge-template": [R("read"), R("write", "post")],
+    "scoring:judge-report": [R("read", evaluator="evaluator"), R("read", "post", evaluator="evaluator")],
+    "scoring:judge-answers": [R("read", evaluator="evaluator")],
     "scoring:combine-again": [R("write", "post", evaluator="evaluator")],
     "scoring:evaluator": [R("read", evaluator="evaluator")],
     "scoring:scores-csv": [R("read", evaluator="evaluator")],
@@ -416,6 +420,7 @@ API: dict[str, list[Rule]] = {
     # ---- scores and rankings
     "api-catalogue": [R("signed-in")],
     "api-evaluator-list": [R("read")],
+    "api-evaluator-report": [R("read", evaluator="evaluator"), R("read", "post", evaluator="evaluator")],
     "api-trained-list": [R("read"), R("write", "post")],
     "api-trained": [R("read", evaluator="trained"), R("write", "delete", evaluator="trained")],
     "api-trained-file": [R("read", evaluator="trained", name="card.md")],

@@ -89,7 +89,7 @@ ROUTES_WITHOUT_PAGE = {
     "scoring:systems-file", "scoring:evaluation-svg", "scoring:evaluation-file", "scoring:scatter-svg",
     "scoring:systems-pdf", "scoring:evaluation-pdf", "scoring:scatter-pdf", "scoring:steps-svg", "scoring:steps-pdf",
     "scoring:evaluation-board-svg", "scoring:evaluation-board-pdf", "scoring:evaluation-board-file",
-    "scoring:combine-again", "scoring:snapshot-file",
+    "scoring:combine-again", "scoring:judge-answers", "scoring:snapshot-file",
     "scoring:snapshot-svg", "scoring:snapshot-pdf", "scoring:report-pdf", "scoring:report-revoke",
     "scoring:shared-report-pdf",
     "scoring:train-start", "scoring:evaluator-file", "scoring:evaluator-tar", "scoring:live-score",
@@ -390,6 +390,9 @@ def _add_scoring(world: World) -> None:
     assert combined.state == "succeeded", combined.error
     world.add(cast.researcher, "scoring:evaluator", slug, "both")
     world.add(cast.researcher, "scoring:combine", slug)
+    world.add(cast.researcher, "scoring:judge", slug)
+    world.add(cast.researcher, "scoring:judge-report", slug, "length")
+    world.add(cast.researcher, "scoring:judge-template", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug, query="?folds=3")
     trained = make_trained(cast.project, "trained-one")

@@ -51,7 +51,7 @@ class ProjectShow(APIView):
 
     @extend_schema(operation_id="projects_update", request=ProjectSerializer, responses=ProjectSerializer)
     def patch(self, request: Request, slug: str) -> Response:
-        """Change name, task, language, licence, source or notes."""
+        """Change name, task, language, licence, source or notes, or whether texts may leave this installation."""
         project = get_project(user=request.user, slug=slug, need="manage")
         changes = ProjectSerializer(project, data=request.data, partial=True)
         changes.is_valid(raise_exception=True)

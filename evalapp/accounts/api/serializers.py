@@ -24,7 +24,10 @@ class ProjectSerializer(StrictSerializer, StrictModelSerializer):
 
     class Meta:
         model = Project
-        fields = ["slug", "url", "name", "task", "lang", "licence", "source", "notes", "meta", "role", "created_at"]
+        fields = [
+            "slug", "url", "name", "task", "lang", "licence", "source", "notes", "texts_may_leave", "meta", "role",
+            "created_at",
+        ]  # fmt: skip
         read_only_fields = ["slug", "meta", "created_at"]
 
     def get_url(self, project: Project) -> str:

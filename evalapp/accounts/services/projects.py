@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 #: Short names that would clash with pages below /projects/.
 RESERVED = frozenset({"new"})
-DESCRIPTION = ("name", "task", "lang", "licence", "source", "notes")
+#: What may be changed of a project; the switch has an entry of its own in the audit log.
+SWITCH = "texts_may_leave"
+DESCRIPTION = (SWITCH, "name", "task", "lang", "licence", "source", "notes")
 #: Fields that are names, and the checks of other fields of a single line.
 NAMES, LINE_CHECKS = ("name", "task"), {"licence": explain_line, "lang": explain_language}
 
@@ -81,7 +83,7 @@ def create_project(*, slug: str, name: str = "", owner: User | None, **descripti
 
 
 @transaction.atomic
-def update_project(*, project: Project, actor: User, **changes: str) -> Project:
+def update_project(*, project: Project, actor: User | None, **changes: str | bool) -> Project:
     """Change the description of a project. Unknown fields raise `BadInput`."""
     unknown = set(changes) - set(DESCRIPTION)
     if unknown:
@@ -92,7 +94,11 @@ def update_project(*, project: Project, actor: User, **changes: str) -> Project:
         for name in changed:
             setattr(project, name, changes[name])
         project.save(update_fields=changed)
-        audit.record(verb="project.changed", project=project, actor=actor, object=project.slug, fields=changed)
+        if SWITCH in changed:
+            verb = "project.texts-allowed-out" if project.texts_may_leave else "project.texts-kept-in"
+            audit.record(verb=verb, project=project, actor=actor, object=project.slug)
+        if others := [name for name in changed if name != SWITCH]:
+            audit.record(verb="project.changed", project=project, actor=actor, object=project.slug, fields=others)
     return project
 
 

@@ -1,0 +1,73 @@
+"""Read and validate JUDGE_ENDPOINTS: servers of language models that may judge texts."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+from . import env
+
+#: Members of an endpoint in JUDGE_ENDPOINTS with their defaults; None: it must be given.
+_ENDPOINT: dict[str, Any] = {
+    "url": None, "models": None, "key_env": "", "key_file": "", "at_once": 8, "price_in": 0.0, "price_out": 0.0,
+    "timeout": 60.0, "logprobs": True,
+}  # fmt: skip
+
+
+def read_endpoints() -> dict[str, dict[str, Any]]:
+    """Return the endpoints of JUDGE_ENDPOINTS by name, with all members of `_ENDPOINT`. Keys are not read here."""
+    value = env.text("JUDGE_ENDPOINTS")
+    if not value:
+        return {}
+    try:
+        content = json.loads(value if value.startswith("{") else Path(value).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ImproperlyConfigured(f"JUDGE_ENDPOINTS={value[:200]} cannot be read: {why}.") from error
+    except ValueError as error:
+        raise ImproperlyConfigured(f"JUDGE_ENDPOINTS is not valid JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ImproperlyConfigured('JUDGE_ENDPOINTS must be a JSON object: {"name": {"url": ..., "models": [...]}}.')
+    return {name: _read_endpoint(name, row) for name, row in content.items()}
+
+
+def _read_endpoint(name: str, row: Any) -> dict[str, Any]:
+    place = f"JUDGE_ENDPOINTS, endpoint {name!r}"
+    if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name):
+        raise ImproperlyConfigured(f"{place}: a name has a-z, 0-9 and hyphens, at most 40 characters.")
+    if not isinstance(row, dict) or (missing := [key for key in ("url", "models") if not row.get(key)]):
+        raise ImproperlyConfigured(f"{place} must be an object with {' and '.join(missing or ['url', 'models'])}.")
+    if "key" in row:
+        raise ImproperlyConfigured(f"{place}: put the key into a variable or file, and name it by key_env or key_file.")
+    if unknown := sorted(set(row) - set(_ENDPOINT)):
+        raise ImproperlyConfigured(f"{place}: {unknown[0]!r} is unknown. Known: {', '.join(_ENDPOINT)}.")
+    row = {**_ENDPOINT, **row}
+    if not isinstance(row["models"], list) or not all(isinstance(one, str) and one.strip() for one in row["models"]):
+        raise ImproperlyConfigured(f"{place}: models must be a list of names.")
+    if row["key_env"] and row["key_file"]:
+        raise ImproperlyConfigured(f"{place}: give key_env or key_file, not both.")
+    bounds = {"at_once": (1, 256), "price_in": (0, 1e6), "price_out": (0, 1e6), "timeout": (1, 3600)}
+    for key, (low, high) in bounds.items():
+        number = row[key]
+        is_number = isinstance(number, int if key == "at_once" else int | float) and not isinstance(number, bool)
+        if not is_number or not low <= number <= high:
+            raise ImproperlyConfigured(f"{place}: {key} must be a number from {low} to {high:g}.")
+    if not isinstance(row["logprobs"], bool):
+        raise ImproperlyConfigured(f"{place}: logprobs must be true or false.")
+    return {**row, "url": _check_endpoint_address(place, row["url"])}
+
+
+def _check_endpoint_address(place: str, url: Any) -> str:
+    try:
+        parts = urlsplit(url if isinstance(url, str) else "")
+        parts.port  # noqa: B018 - reading it validates it
+    except ValueError:
+        raise ImproperlyConfigured(f"{place}: url is not a valid address.") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ImproperlyConfigured(f"{place}: url must be an address such as https://models.example.org/v1.")
+    if parts.username or parts.password:
+        raise ImproperlyConfigured(f"{place}: url must have no password; name the key by key_env or key_file.")
+    return str(url).rstrip("/")

@@ -1,0 +1,289 @@
+"""Send the requests of a judge to an OpenAI-compatible server, several at once.
+
+The loop runs in a thread of its own, so that the caller may write to a database between answers. A request occupies its
+place until the caller has stored its answer (`settle`): a process that is killed repeats at most `at_once` requests.
+Only the configured address is contacted: no redirects, no proxies of the environment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from evalapp.translation import gettext as _
+from scoring.ml.errors import ScoringError
+from scoring.ml.judges.answers import Answer
+from scoring.ml.judges.requests import TOP, Request
+
+#: Attempts for a request that may succeed later, and the longest wait between two of them, in seconds.
+ATTEMPTS, LONGEST_WAIT = 6, 30.0
+#: So many requests in a row that fail for good end the run.
+MOST_FAILURES = 20
+_TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+_MOST_BYTES = 4_000_000
+
+
+class EndpointError(ScoringError):
+    """The endpoint cannot be used; the message says why and never contains the key."""
+
+
+class _NoAnswer(Exception):
+    """One request has no answer. `is_transient`: it may succeed later, after `wait` seconds if the server says so."""
+
+    def __init__(self, reason: str, *, is_transient: bool, wait: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.is_transient, self.wait = reason, is_transient, wait
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """An OpenAI-compatible server as the administrator configured it. Prices are per million tokens; `timeout` is in
+    seconds. `key` returns the API key; it is read when requests are sent and stored nowhere."""
+
+    name: str
+    url: str
+    models: tuple[str, ...]
+    at_once: int = 8
+    price_in: float = 0.0
+    price_out: float = 0.0
+    timeout: float = 60.0
+    has_logprobs: bool = True
+    key: Callable[[], str] = str
+
+    def compute_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """Return the price of so many tokens."""
+        return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The answer to a request, or the `reason` why there is none. `settle` frees its place; call it when stored."""
+
+    request: Request
+    answer: Answer | None
+    reason: str
+    settle: Callable[[], None]
+
+
+def send_requests(
+    endpoint: Endpoint, requests: Iterable[Request], check: Callable[[], None], *, wait: float = 0.25
+) -> Iterator[list[Outcome]]:
+    """Yield outcomes in lists as they arrive. The caller stores each list and settles its outcomes before the next.
+
+    `check` is called every `wait` seconds and may raise to stop; closing the generator stops as well. Requests in
+    flight are then cut. Raises `EndpointError` if the key or model is refused or nothing answers any more.
+    """
+    work = _Sender(endpoint, iter(requests))
+    work.start()
+    try:
+        while True:
+            check()
+            outcomes = work.collect(wait)
+            if outcomes:
+                yield outcomes
+            elif work.error is not None:
+                raise work.error
+            elif not work.is_alive() and work.outcomes.empty():
+                return
+    finally:
+        work.stop()
+
+
+class _Sender(threading.Thread):
+    def __init__(self, endpoint: Endpoint, requests: Iterator[Request]) -> None:
+        super().__init__(daemon=True, name="judge-requests")
+        self.endpoint, self.requests = endpoint, requests
+        self.outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        self.error: Exception | None = None
+        self.loop = asyncio.new_event_loop()
+        self.n_failures = 0
+        self._main: asyncio.Task[None] | None = None
+        self._secret = ""
+
+    def collect(self, wait: float) -> list[Outcome]:
+        """Return everything that has arrived, after at most `wait` seconds."""
+        try:
+            outcomes = [self.outcomes.get(timeout=wait)]
+        except queue.Empty:
+            return []
+        while not self.outcomes.empty():
+            outcomes.append(self.outcomes.get())
+        return outcomes
+
+    def run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self._main = self.loop.create_task(self._work())
+        try:
+            self.loop.run_until_complete(self._main)
+        except asyncio.CancelledError:
+            pass
+        except Exception as error:  # noqa: BLE001
+            # Reported in the thread of the caller. httpx errors have the request; only their type is kept.
+            self.error = error if isinstance(error, EndpointError) else EndpointError(self._hide(_explain(error)))
+        finally:
+            self.loop.close()
+
+    def stop(self) -> None:
+        """Cut the requests in flight and wait for the end of the thread."""
+        if self._main is not None and self.is_alive():
+            with contextlib.suppress(RuntimeError):  # the loop has just been closed
+                self.loop.call_soon_threadsafe(self._main.cancel)
+        self.join(timeout=5)
+
+    async def _work(self) -> None:
+        self._secret = self.endpoint.key()
+        headers = {"Authorization": f"Bearer {self._secret}"} if self._secret else {}
+        limits = httpx.Limits(max_connections=self.endpoint.at_once, max_keepalive_connections=self.endpoint.at_once)
+        async with httpx.AsyncClient(
+            headers=headers, timeout=self.endpoint.timeout, limits=limits, follow_redirects=False, trust_env=False
+        ) as client:
+            workers = [asyncio.create_task(self._send_all(client)) for _place in range(self.endpoint.at_once)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _send_all(self, client: httpx.AsyncClient) -> None:
+        for request in self.requests:
+            answer, reason = None, ""
+            try:
+                answer = await self._send(client, request)
+                self.n_failures = 0
+            except _NoAnswer as error:
+                reason = self._hide(error.reason)
+                self.n_failures += 1
+            stored = asyncio.Event()
+            self.outcomes.put(Outcome(request, answer, reason, self._make_settle(stored)))
+            if self.n_failures >= MOST_FAILURES:
+                text = _("%(n)d requests in a row failed, the last one: %(why)s. Retry when the endpoint answers.")
+                raise EndpointError(text % {"n": self.n_failures, "why": reason})
+            await stored.wait()
+
+    def _make_settle(self, stored: asyncio.Event) -> Callable[[], None]:
+        def settle() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has been closed after an error
+                self.loop.call_soon_threadsafe(stored.set)
+
+        return settle
+
+    async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:
+        for attempt in range(ATTEMPTS):
+            try:
+                return await self._send_once(client, request)
+            except _NoAnswer as error:
+                if not error.is_transient or attempt == ATTEMPTS - 1:
+                    raise
+                # Full jitter: requests that were refused together do not come back together.
+                pause = random.uniform(0, min(LONGEST_WAIT, 0.5 * 2**attempt))
+                await asyncio.sleep(max(pause, min(error.wait or 0.0, LONGEST_WAIT)))
+        raise AssertionError("unreachable")
+
+    async def _send_once(self, client: httpx.AsyncClient, request: Request) -> Answer:
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(self.endpoint.timeout):
+                async with client.stream("POST", f"{self.endpoint.url}/chat/completions", json=request.body) as reply:
+                    content = await _read_limited(reply)
+        except (httpx.TimeoutException, TimeoutError) as error:
+            text = _("no answer within %(n)g seconds")
+            raise _NoAnswer(text % {"n": self.endpoint.timeout}, is_transient=True) from error
+        except httpx.HTTPError as error:
+            raise _NoAnswer(_explain(error), is_transient=True) from error
+        if reply.status_code in (401, 403, 404) or reply.is_redirect:
+            raise EndpointError(self._hide(self._explain_refusal(request, reply.status_code, content)))
+        if reply.status_code != 200:
+            reason = _("the server answered %(status)d: %(why)s")
+            facts = {"status": reply.status_code, "why": _find_message(content) or "-"}
+            is_transient = reply.status_code in _TRANSIENT
+            raise _NoAnswer(reason % facts, is_transient=is_transient, wait=_read_wait(reply.headers))
+        try:
+            return read_answer(json.loads(content), time.monotonic() - began)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+            raise _NoAnswer(_("the server's answer is not a chat completion"), is_transient=True) from error
+
+    def _explain_refusal(self, request: Request, status: int, content: bytes) -> str:
+        text = _("The endpoint %(name)s answered %(status)d for the model %(model)s: %(why)s. Check the key, the address and the models in JUDGE_ENDPOINTS.")  # fmt: skip # noqa: E501
+        facts = {"name": self.endpoint.name, "status": status, "model": request.model}
+        return text % {**facts, "why": _find_message(content) or _("no reason given")}
+
+    def _hide(self, text: str) -> str:
+        """Remove the key, which servers repeat in messages, also in parts."""
+        if not self._secret:
+            return text
+        text = text.replace(self._secret, "***")
+        return text if len(self._secret) < 16 else text.replace(self._secret[:12], "***")
+
+
+async def _read_limited(reply: httpx.Response) -> bytes:
+    parts, size = [], 0
+    async for part in reply.aiter_bytes():
+        parts.append(part)
+        size += len(part)
+        if size > _MOST_BYTES:
+            raise _NoAnswer(_("the server's answer is too long"), is_transient=False)
+    return b"".join(parts)
+
+
+def _explain(error: BaseException) -> str:
+    text = str(error)
+    return f"{type(error).__name__}: {text}"[:300] if text else type(error).__name__
+
+
+def _find_message(content: bytes) -> str:
+    """Return the message of an error document, at most 300 characters."""
+    try:
+        found: Any = json.loads(content)
+        found = found.get("error", found)
+        found = found.get("message", "") if isinstance(found, dict) else found
+    except (ValueError, AttributeError, RecursionError):
+        found = content[:300].decode("utf-8", "replace")
+    return " ".join(str(found).split())[:300]
+
+
+def _read_wait(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds of Retry-After, None if it is absent or a date."""
+    value = headers.get("retry-after", "").strip()
+    return float(value) if value.replace(".", "", 1).isdecimal() else None
+
+
+def read_answer(content: Mapping[str, Any], seconds: float = 0.0) -> Answer:
+    """Return the answer in the JSON of a chat completion. Raises ValueError, KeyError, TypeError or IndexError if it is
+    none."""
+    choice = content["choices"][0]
+    message = choice["message"]
+    logprobs = (choice.get("logprobs") or {}).get("content") or ()
+    tokens = tuple(
+        (str(one["token"]), tuple((str(top["token"]), float(top["logprob"])) for top in one["top_logprobs"][:TOP]))
+        for one in logprobs
+    )
+    usage = content.get("usage") or {}
+    text = message.get("content")
+    finish = str(choice.get("finish_reason") or "")
+    if not isinstance(text, str | None):
+        raise TypeError("content is not a text")
+    return Answer(
+        text=(text or str(message.get("refusal") or "")),
+        model=str(content.get("model") or ""),
+        finish=finish,
+        refused=bool(message.get("refusal")) or finish == "content_filter",
+        tokens=tokens,
+        prompt_tokens=_read_count(usage.get("prompt_tokens")),
+        completion_tokens=_read_count(usage.get("completion_tokens")),
+        seconds=seconds,
+    )
+
+
+def _read_count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

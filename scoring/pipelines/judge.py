@@ -1,0 +1,208 @@
+"""Let a language model judge the outputs of a project.
+
+Every answer is stored before its request gives way to another, and is found again by the hash of the request: a run
+that was cancelled, lost or stopped by its budget continues where it ended and pays nothing twice. The model id that the
+server reports is part of the signature; if it changes during a run, the run ends with that message.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from evalapp.common.errors import BadInput
+from evalapp.common.runner import RunContext
+
+from ..models import Evaluator, Score, ScoreSet
+from ..selectors import inputs
+from ..selectors.judged_units import (
+    OutputValues,
+    Reader,
+    Unit,
+    choose_examples,
+    collect_values,
+    iterate_units,
+    make_key,
+)
+from ..selectors.judges import (
+    find_model,
+    get_endpoint,
+    load_answers,
+    make_judge,
+    measure_answers,
+    refuse_leaving,
+)
+from ..selectors.run_results import make_score_address
+from ..selectors.score_sets import why_undefined
+from ..selectors.summaries import summarise_scores
+from ..services.columns import cache_columns
+from ..services.judges import open_judge, open_judge_set
+from ..services.leaderboards import renew_leaderboards
+from ..services.scores import NewScore, finish_score_set, store_scores, take_score_sets
+from .judge_sending import Sending
+from .shared import is_seen, refuse_scoring_errors
+
+if TYPE_CHECKING:
+    from scoring.ml import Record
+
+#: Prompts that the dry check shows, and characters of each.
+SHOWN, SHOWN_CHARACTERS = 3, 4_000
+
+
+def run(context: RunContext, *, slug: str, config: dict[str, Any], budget: float | None) -> dict[str, Any]:
+    """The job `judge`; its result has the numbers of requests, tokens, cost and undefined scores."""
+    refuse_leaving(context.project)
+    with refuse_scoring_errors():
+        judging = Judging(context, slug, config, budget)
+        judging.judge_outputs()
+    score_set = judging.score_set
+    if score_set is None:
+        raise BadInput(
+            _("There is no answer. The log of the run has the reasons; a larger budget allows more requests.")
+        )
+    finish_score_set(
+        score_set=score_set, data_hash=judging.data.text, systems=[], summary=summarise_scores(score_set),
+        scored_at=judging.began,
+    )  # fmt: skip
+    cache_columns(score_set)
+    renew_leaderboards(project=context.project, run=context.run)
+    context.log(f"Signature: {score_set.full_signature}")
+    undefined = why_undefined(score_set) if score_set.n_undefined else {}
+    for reason, count in undefined.items():
+        context.log(f"{count:,} of {score_set.n_scores:,} outputs have no score: {reason}.")
+    return {
+        "evaluator": slug,
+        "score_set": score_set.pk,
+        "signature": score_set.full_signature,
+        **judging.sending.figures,
+        "outputs": score_set.n_scores,
+        "without_answer": judging.n_open,
+        "undefined": score_set.n_undefined,
+        **({"why_undefined": undefined} if undefined else {}),
+        **judging.orders,
+        "in_training": score_set.n_in_training,
+        "url": make_score_address(score_set),
+    }
+
+
+def check(context: RunContext, *, config: dict[str, Any], budget: float | None) -> dict[str, Any]:
+    """The job `judge-check`: what the run would send and cost, estimated from stored answers of the endpoint where
+    there are any, and three prompts. Nothing is sent."""
+    endpoint = get_endpoint(config["endpoint"])
+    judge = make_judge(config, choose_examples(context.project, config) if config["examples"] else ())
+    prompts, model = [], ""
+    n_requests = n_stored = characters = n_units = 0
+    for units in iterate_units(context.project, judge, config):
+        requests = {make_key(one): one for unit in units for one in unit.requests}
+        model = model or find_model(context.project, endpoint.name, requests.values())
+        stored = load_answers(context.project, endpoint.name, model, list(requests.values())) if model else {}
+        n_units += len(units)
+        n_requests += len(requests)
+        n_stored += len(stored)
+        characters += sum(one.n_characters for key, one in requests.items() if key not in stored)
+        prompts += [unit.requests[0].messages[-1][1][:SHOWN_CHARACTERS] for unit in units[: SHOWN - len(prompts)]]
+        context.progress(n_units, None, "units", "reading")
+    means = measure_answers(context.project, endpoint.name)
+    n_missing = n_requests - n_stored
+    prompt_tokens = round(characters / means["characters_per_token"])
+    completion_tokens = round(n_missing * means["answer_tokens"])
+    cost = endpoint.compute_cost(prompt_tokens, completion_tokens)
+    names = ("endpoint", "model", "template", "method", "aspect", "question", "low", "high", "campaign")
+    return {
+        **{name: config[name] for name in names},
+        "units": n_units, "requests": n_missing, "stored": n_stored, "prompt_tokens": prompt_tokens,
+        "completion_tokens": completion_tokens, "cost": cost,
+        "seconds": n_missing * means["answer_seconds"] / endpoint.at_once,
+        "may_send": context.project.texts_may_leave, "within_budget": budget is None or cost <= budget,
+        "prompts": prompts,
+    }  # fmt: skip
+
+
+class Judging:
+    """One pass over the outputs of a project with a judge."""
+
+    def __init__(self, context: RunContext, slug: str, config: dict[str, Any], budget: float | None) -> None:
+        self.context, self.slug, self.config, self.project = context, slug, config, context.project
+        row = Evaluator.objects.filter(project=self.project, slug=slug, kind=Evaluator.Kind.JUDGE).first()
+        self.record: dict[str, Any] = {} if row is None else dict(row.record)
+        if config["examples"] and "examples" not in self.record:
+            self.record["examples"] = choose_examples(self.project, config)
+        examples = self.record.get("examples", [])
+        self.judge = make_judge(config, examples)
+        self.reader = Reader(self.judge)
+        self.trained_on = frozenset(row["group"] or f"item:{row['item']}" for row in examples)
+        self.sending = Sending(context, get_endpoint(config["endpoint"]), budget, self.record.get("model", ""))
+        #: Later changes may be missed by this pass.
+        self.began = timezone.now()
+        self.data = inputs.DataHash()
+        self.orders: Counter[str] = Counter()
+        self.score_set: ScoreSet | None = None
+        #: Outputs without all answers, because the budget ended.
+        self.n_open = 0
+
+    def judge_outputs(self) -> None:
+        for units in iterate_units(self.project, self.judge, self.config):
+            requests = [request for unit in units for request in unit.requests]
+            answers = self.sending.ask(requests)
+            repairs = self.reader.list_repairs(requests, answers)
+            repaired = self.sending.ask(list(repairs.values())) if repairs else {}
+            for key, request in repairs.items():
+                if make_key(request) in repaired:
+                    answers[key] = repaired[make_key(request)]
+            if self.sending.model and self.score_set is None:
+                self._open()
+            if self.judge.is_pairwise:
+                self.reader.count_orders(units, answers, self.orders)
+            self._store(units, collect_values(self.reader, units, answers))
+
+    def _open(self) -> None:
+        config, model, run = self.config, self.sending.model, self.context.run
+        record = {**self.record, "model": model}
+        evaluator = open_judge(run=run, slug=self.slug, config=config, record=record)
+        more = {name: str(config[name]) for name in ("samples", "pairs") if config[name] not in (1, "")}
+        signature = self.judge.make_signature(model, **more)
+        score_set = open_judge_set(run=run, evaluator=evaluator, signature=signature)
+        other = take_score_sets(score_sets=[score_set], run=run)
+        if other is not None:
+            text = _("Run %(run)s is asking the same judge. Retry this run when that one has ended.")
+            raise BadInput(text % {"run": other.pk})
+        self.score_set = score_set
+
+    def _store(self, units: Sequence[Unit], values: dict[int, OutputValues]) -> None:
+        """Store the scores that differ from the stored ones."""
+        if self.score_set is None:
+            return
+        records: dict[int, Record] = {}
+        for unit in units:
+            records[unit.output] = unit.record
+            if unit.other is not None and unit.other_record is not None:
+                records[unit.other] = unit.other_record
+        rows = Score.objects.filter(score_set=self.score_set, output__in=records)
+        stored = {output: found for output, *found in rows.values_list("output", "input_hash", "value", "note")}
+        changed = []
+        for output, entry in values.items():
+            if entry.n_open:
+                self.n_open += 1
+                continue
+            score = self._make_score(output, records[output], entry)
+            self.data.add(records[output], score.input_hash)
+            value = None if math.isnan(score.value) else score.value
+            if stored.get(output) != [score.input_hash, value, score.note]:
+                changed.append(score)
+        store_scores(score_set=self.score_set, scores=changed)
+
+    def _make_score(self, output: int, record: Record, entry: OutputValues) -> NewScore:
+        return NewScore(
+            output=output,
+            value=entry.value,
+            note=entry.reason[:200],
+            input_hash=inputs.input_hash(tuple(entry.requests)),
+            is_empty=not record.text.strip(),
+            is_truncated=False,
+            in_training=is_seen(self.trained_on, record.group, record.item),
+        )

@@ -1,0 +1,104 @@
+"""The stored answers of a judge with what they are about and how they are read, for downloads and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.utils.translation import gettext as _
+
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput, NotThere
+
+from ..models import Evaluator, JudgeAnswer
+from .judged_units import Key, Reader, Unit, iterate_units, make_key
+from .judges import load_answers, make_judge
+
+
+def find_judge(project: Project, slug: str) -> Evaluator:
+    """Return the judge of this slug. Raises `NotThere` with the known names, `BadInput` for another evaluator."""
+    row = Evaluator.objects.filter(project=project, slug=slug).first()
+    if row is not None and not row.is_judge:
+        raise BadInput(_("%(name)s is not a judge, so it has no answers of a language model.") % {"name": slug})
+    if row is None:
+        rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE)
+        known = ", ".join(rows.values_list("slug", flat=True)[:20])
+        text = _("There is no judge “%(name)s” in %(project)s. There are: %(known)s.")
+        raise NotThere(text % {"name": slug, "project": project.slug, "known": known or _("none yet")})
+    return row
+
+
+def make_reader(evaluator: Evaluator) -> Reader:
+    """Return the reader of a stored judge's answers. Raises `BadInput` for an imported judge with examples, whose
+    prompts are not known here."""
+    examples = evaluator.record.get("examples", ())
+    if len(examples) < evaluator.options["examples"]:
+        raise BadInput(_("The examples in the prompts of %(name)s are not known here.") % {"name": evaluator.slug})
+    return Reader(make_judge(evaluator.options, examples))
+
+
+def iterate_answered(evaluator: Evaluator, reader: Reader) -> Iterator[tuple[list[Unit], dict[Key, Any]]]:
+    """Yield what is judged with its stored answers; an answer that is no JSON is replaced by that to the repair."""
+    project, options = evaluator.project, evaluator.options
+    model = evaluator.record.get("model", "")
+    for units in iterate_units(project, reader.judge, options):
+        requests = [request for unit in units for request in unit.requests]
+        answers = load_answers(project, options["endpoint"], model, requests)
+        yield units, answers | load_repairs(evaluator, reader, requests, answers)
+
+
+def load_repairs(evaluator: Evaluator, reader: Reader, requests: Sequence[Any], answers: Mapping[Key, Any]) -> Any:
+    """Return the stored second answers by the key of the first request."""
+    repairs = reader.list_repairs(requests, answers)
+    if not repairs:
+        return {}
+    model = evaluator.record.get("model", "")
+    second = load_answers(evaluator.project, evaluator.options["endpoint"], model, list(repairs.values()))
+    return {key: second[make_key(one)] for key, one in repairs.items() if make_key(one) in second}
+
+
+def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[str, Any]]:
+    """Yield a row for each stored answer: what it is about, prompt hash, answer, reading, tokens, cost and seconds.
+
+    A pair has two rows per sample, in both orders; `value` is the preference for the text shown first. Answers to texts
+    that have changed since are not among them.
+    """
+    model, endpoint = evaluator.record.get("model", ""), evaluator.options["endpoint"]
+    for units, answers in iterate_answered(evaluator, reader):
+        stored = JudgeAnswer.objects.filter(project=evaluator.project, endpoint=endpoint, model=model)
+        facts = _load_facts(stored, [digest for digest, _repeat in answers])
+        for unit in units:
+            for sample in unit.orders:
+                for place, request in enumerate(sample):
+                    answer = answers.get(make_key(request))
+                    if answer is not None:
+                        row = _describe_unit(unit, is_turned=place == 1)
+                        reading = reader.read(answer)
+                        yield row | {
+                            "sample": request.repeat, "request": request.digest, "model": model, "text": answer.text,
+                            "value": reading.value, "verdict": reading.verdict, "share": reading.share,
+                            "reason": reading.reason, "finish": answer.finish,
+                            **facts.get(make_key(request), {}),
+                            "tokens": [[token, list(map(list, top))] for token, top in answer.tokens],
+                        }  # fmt: skip
+
+
+def _load_facts(stored: Any, digests: Sequence[str]) -> dict[Key, dict[str, Any]]:
+    names = ("prompt_tokens", "completion_tokens", "cost", "seconds")
+    result: dict[Key, dict[str, Any]] = {}
+    for start in range(0, len(digests), 5_000):
+        rows = stored.filter(digest__in=digests[start : start + 5_000]).values_list("digest", "repeat", *names)
+        result |= {(digest, repeat): dict(zip(names, rest, strict=True)) for digest, repeat, *rest in rows}
+    return result
+
+
+def _describe_unit(unit: Unit, *, is_turned: bool) -> dict[str, Any]:
+    first, second = unit.record, unit.other_record
+    if second is None:
+        return {"item": first.item, "system": first.system, "step": first.step}
+    if is_turned:
+        first, second = second, first
+    return {
+        "item": first.item, "system_a": first.system, "step_a": first.step, "system_b": second.system,
+        "step_b": second.step,
+    }  # fmt: skip

@@ -1,0 +1,171 @@
+"""The report of an evaluator as one more rater. For judges it has more: the effect of the order of two texts,
+self-consistency, and other judges of the same aspect, such as those with another template."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from django.core.cache import cache
+from django.db.models.functions import Length
+from django.utils.translation import gettext as _
+
+from annotation.models import Aspect, Rating
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput
+from evalapp.common.models import AuditEvent
+
+from ..models import Evaluator, Score, ScoreSet
+from .aspects import choose_aspect
+from .judge_answers import iterate_answered, make_reader
+from .leaderboards import compute_stamp
+
+#: Written with every look at the test part of a judge.
+LOOKED = "judge-report.test-part-shown"
+#: Seconds that a report is cached; its key changes with the data.
+_CACHED = 24 * 3600
+#: Scales with more points have no confusion matrix.
+_MOST_POINTS = 11
+Part = Literal["all", "development", "test"]
+
+
+def is_test_group(project: Project, group: str) -> bool:
+    """Whether a group of items belongs to the test part: half of the groups, by a hash that never changes."""
+    return hashlib.sha256(f"judge-test:{project.slug}:{group}".encode("utf-8", "surrogatepass")).digest()[0] < 128
+
+
+def count_looks(evaluator: Evaluator) -> int:
+    """Return how often the test part of a judge was shown."""
+    return AuditEvent.objects.filter(project=evaluator.project, verb=LOOKED, object=evaluator.slug).count()
+
+
+@dataclass(frozen=True)
+class ReportQuery:
+    """What a report is about; `epsilon` is the price of a person in the alternative annotator test."""
+
+    score_set: ScoreSet
+    aspect: Aspect
+    part: Part
+    epsilon: float = 0.1
+
+
+def choose_report(project: Project, score_set: ScoreSet, aspect: str, part: Part, epsilon: str = "") -> ReportQuery:
+    """Return the query of a report. Raises `BadInput` for an epsilon outside of 0 to 1."""
+    try:
+        price = float(epsilon or 0.1)
+    except ValueError:
+        price = -1.0
+    if not 0 <= price < 1:
+        raise BadInput.for_field("epsilon", _("epsilon must be a number from 0 to 1, such as 0.1."))
+    chosen = choose_aspect(project, aspect or score_set.aspect, judged_by="ratings")
+    return ReportQuery(score_set, chosen, part, price)
+
+
+def find_report(project: Project, query: ReportQuery) -> dict[str, Any]:
+    """Return the report as JSON-ready values, from the cache while the data are the same."""
+    score_set = query.score_set
+    state = [
+        score_set.pk, score_set.data_hash, score_set.n_scores, query.aspect.pk, query.part, query.epsilon,
+        compute_stamp(project),
+    ]  # fmt: skip
+    key = f"scoring:judge-report:{hashlib.sha256(repr(state).encode()).hexdigest()[:32]}"
+    report = cache.get(key)
+    if report is None:
+        report = compute_report(project, query)
+        cache.set(key, report, _CACHED)
+    return dict(report)
+
+
+def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
+    """Compute the report of a score set against the ratings of an aspect."""
+    from evalapp.stats.agreement.judge_report import report_as_rater
+
+    score_set, aspect = query.score_set, query.aspect
+    evaluator = score_set.evaluator
+    scored = Score.objects.filter(score_set=score_set, value__isnull=False, in_training=False)
+    values = dict(scored.values_list("output", "value"))
+    ratings = Rating.objects.filter(project=project, aspect=aspect, output__isnull=False)
+    names = ("output", "rater", "value", "output__system__name", "output__item__group", "output__item__key", "size")
+    rows = ratings.annotate(size=Length("output__text")).order_by("output", "rater").values_list(*names)
+    columns: list[list[Any]] = [[] for _name in range(7)]
+    for output, rater, value, system, group, item, size in rows.iterator(20_000):
+        name = group or f"item:{item}"
+        if query.part != "all" and is_test_group(project, name) != (query.part == "test"):
+            continue
+        for column, one in zip(
+            columns, (output, rater, value, system, name, size, values.get(output, float("nan"))), strict=True
+        ):
+            column.append(one)
+    output_, rater_, rating, system_, group_, length, score = columns
+    report = report_as_rater(
+        output_, rater_, rating, score, system=system_, group=group_, length=length, points=_list_points(aspect),
+        same_scale=evaluator.is_judge and evaluator.options["kind"] == "pointwise", epsilon=query.epsilon,
+    )  # fmt: skip
+    undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
+    more = _describe_answers(evaluator) if evaluator.is_judge else {}
+    return {
+        "evaluator": evaluator.slug, "aspect": aspect.name, "part": query.part, "signature": score_set.full_signature,
+        "undefined": undefined, **report.as_dict(), "others": _compare_judges(project, score_set, values), **more,
+    }  # fmt: skip
+
+
+def _list_points(aspect: Aspect) -> tuple[float, ...]:
+    if aspect.low is None or aspect.high is None:
+        return ()
+    n = int(aspect.high - aspect.low) + 1
+    return tuple(aspect.low + k for k in range(n)) if 2 <= n <= _MOST_POINTS else ()
+
+
+def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, float]) -> list[dict[str, Any]]:
+    """Return the other judges of the aspect: how strongly their scores of the same outputs correlate and differ."""
+    import numpy as np
+
+    result = []
+    sets = ScoreSet.objects.filter(
+        project=project, evaluator__kind=Evaluator.Kind.JUDGE, aspect=score_set.aspect, scored_at__isnull=False
+    )
+    for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("evaluator__slug", "pk"):
+        if not score_set.evaluator.is_judge or other.evaluator.options["kind"] != score_set.evaluator.options["kind"]:
+            continue
+        theirs = dict(Score.objects.filter(score_set=other, value__isnull=False).values_list("output", "value"))
+        shared = sorted(set(values) & set(theirs))
+        a, b = (np.array([column[output] for output in shared]) for column in (values, theirs))
+        is_defined = len(shared) > 2 and np.ptp(a) > 0 and np.ptp(b) > 0
+        result.append({
+            "evaluator": other.evaluator.slug, "template": other.evaluator.options["template"],
+            "model": other.evaluator.options["model"], "n": len(shared),
+            "pearson": float(np.corrcoef(a, b)[0, 1]) if is_defined else None,
+            "mean_difference": float(np.mean(a - b)) if len(shared) else None,
+            "mean_absolute": float(np.mean(np.abs(a - b))) if len(shared) else None,
+        })  # fmt: skip
+    return result
+
+
+def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:
+    """Return what the stored answers show: orders of pairs, spread of samples, probability on the scale."""
+    reader = make_reader(evaluator)
+    orders: Counter[str] = Counter()
+    spreads, shares, n_equal = [], [], 0
+    for units, answers in iterate_answered(evaluator, reader):
+        if reader.judge.is_pairwise:
+            reader.count_orders(units, answers, orders)
+        for unit in units:
+            readings = [reading for reading in reader.settle(unit, answers) if reading is not None]
+            shares += [reading.share for reading in readings if reading.share is not None]
+            values = [reading.value for reading in readings if reading.value is not None]
+            if len(values) > 1:
+                mean = sum(values) / len(values)
+                spreads.append((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
+                n_equal += max(values) - min(values) < 1e-9
+    consistency = None
+    if spreads:
+        n = len(spreads)
+        consistency = {"n": n, "mean_sd": sum(spreads) / n, "equal": n_equal / n}
+    return {
+        "model": evaluator.record.get("model", ""), "template": evaluator.options["template"],
+        "consistency": consistency, "mean_share": sum(shares) / len(shares) if shares else None,
+        "orders": dict(orders) or None,
+    }  # fmt: skip

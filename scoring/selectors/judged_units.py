@@ -1,0 +1,224 @@
+"""What a judge of a project is asked about: outputs, or pairs of outputs in both orders, with their requests; and what
+the stored answers say about them."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from django.db.models import Avg
+from django.utils.translation import gettext as _
+
+from annotation.models import Comparison, Output, Rating
+from evalapp.accounts.models import Project
+from evalapp.common.errors import BadInput
+
+from . import inputs
+from .judges import make_judge
+
+if TYPE_CHECKING:
+    from scoring.ml import Record
+    from scoring.ml.judges import Answer, Judge, Reading, Request
+
+#: Items whose requests are made together; the last requests of a chunk leave places empty.
+ITEMS = 2_000
+#: The digest of a request and its number among equal ones.
+Key: TypeAlias = tuple[str, int]
+WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
+
+
+def make_key(request: Request) -> Key:
+    return request.digest, request.repeat
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is judged once: an output, or a pair of outputs. `orders` has the requests of each sample: one for an
+    output, two for a pair, of which the second shows the texts in the other order."""
+
+    output: int
+    record: Record
+    orders: tuple[tuple[Request, ...], ...]
+    other: int | None = None
+    other_record: Record | None = None
+
+    @property
+    def requests(self) -> list[Request]:
+        return [request for sample in self.orders for request in sample]
+
+
+def iterate_units(project: Project, judge: Judge, config: Mapping[str, Any]) -> Iterator[list[Unit]]:
+    """Yield all that is judged, in chunks of whole items."""
+    name = config["references"]
+    against = inputs.get_reference_set(project, name) if name else None
+    for chunk in inputs.iterate_inputs(project, references=against, items=ITEMS):
+        if judge.is_pairwise:
+            yield _pair(project, judge, config, chunk)
+        else:
+            yield [_make_unit(judge, config, row) for row in chunk]
+
+
+def _make_unit(judge: Judge, config: Mapping[str, Any], row: inputs.Input, other: inputs.Input | None = None) -> Unit:
+    repeats = range(config["samples"])
+    if other is None:
+        return Unit(row.output, row.record, tuple((judge.make_request(row.record, None, k),) for k in repeats))
+    a, b = row.record, other.record
+    orders = tuple((judge.make_request(a, b, k), judge.make_request(b, a, k)) for k in repeats)
+    return Unit(row.output, a, orders, other.output, b)
+
+
+def _pair(project: Project, judge: Judge, config: Mapping[str, Any], chunk: Sequence[inputs.Input]) -> list[Unit]:
+    rows = {row.output: row for row in chunk}
+    if config["pairs"] == "all":
+        by_item: dict[str, list[int]] = {}
+        for row in chunk:
+            by_item.setdefault(row.record.item, []).append(row.output)
+        pairs = [pair for outputs in by_item.values() for pair in combinations(outputs, 2)]
+    else:
+        compared = Comparison.objects.filter(
+            project=project, aspect__name=config["aspect"], output_b__isnull=False,
+            output_a__gte=min(rows), output_a__lte=max(rows),
+        ).values_list("output_a", "output_b")  # fmt: skip
+        pairs = sorted({(min(pair), max(pair)) for pair in compared})
+    return [_make_unit(judge, config, rows[a], rows[b]) for a, b in pairs if a in rows and b in rows]
+
+
+# ---- answers ----------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Reads answers by the method of a judge."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+
+    def read(self, answer: Answer | str) -> Reading:
+        """Return the reading of an answer, or of the reason why there is none."""
+        from scoring.ml.judges import Reading, read_rating, read_verdict
+
+        if isinstance(answer, str):
+            return Reading(reason=answer)
+        by_probability = self.judge.method == "logprobs"
+        if self.judge.is_pairwise:
+            return read_verdict(answer, by_probability=by_probability)
+        return read_rating(answer, self.judge.rubric, by_probability=by_probability)
+
+    def list_repairs(self, requests: Sequence[Request], answers: Mapping[Key, Answer | str]) -> dict[Key, Request]:
+        """Return the second requests for answers that are no JSON, by the key of the first."""
+        repairs = {}
+        for request in requests:
+            answer = answers.get(make_key(request))
+            if answer is not None and not isinstance(answer, str) and self.read(answer).repairable:
+                repairs[make_key(request)] = request.make_repair(answer.text)
+        return repairs
+
+    def settle(self, unit: Unit, answers: Mapping[Key, Answer | str]) -> list[Reading | None]:
+        """Return the reading of each sample, for a pair that of both orders; None without all answers."""
+        from scoring.ml.judges import settle_orders
+
+        result: list[Reading | None] = []
+        for sample in unit.orders:
+            found = [answers.get(make_key(request)) for request in sample]
+            readings = [self.read(answer) for answer in found if answer is not None]
+            if len(readings) < len(found):
+                result.append(None)
+            else:
+                result.append(readings[0] if len(readings) == 1 else settle_orders(*readings))
+        return result
+
+    def count_orders(self, units: Sequence[Unit], answers: Mapping[Key, Answer | str], counts: Counter[str]) -> None:
+        """Count for pairs how often the orders disagree, and how often the text shown first or second is better."""
+        for unit in units:
+            for sample in unit.orders:
+                found = [answers.get(make_key(request)) for request in sample]
+                readings = [self.read(answer) for answer in found if answer is not None]
+                if len(readings) < 2 or any(reading.value is None for reading in readings):
+                    continue
+                verdicts = tuple(reading.verdict for reading in readings)
+                counts["pairs"] += 1
+                counts["orders_disagree"] += verdicts not in (("a", "b"), ("b", "a"), ("tie", "tie"))
+                counts["first_better"] += verdicts.count("a")
+                counts["second_better"] += verdicts.count("b")
+
+
+@dataclass
+class OutputValues:
+    """Values of an output: its ratings, or 1, 1/2 and 0 for each comparison. `n_open` units have no answer yet."""
+
+    requests: list[str] = field(default_factory=list)
+    values: list[float] = field(default_factory=list)
+    reasons: Counter[str] = field(default_factory=Counter)
+    n_open: int = 0
+
+    @property
+    def value(self) -> float:
+        """The mean of the values, nan without one."""
+        return sum(self.values) / len(self.values) if self.values else float("nan")
+
+    @property
+    def reason(self) -> str:
+        return "" if self.values else next((text for text, _n in self.reasons.most_common(1)), "")
+
+    def add(self, reading: Reading | None, value: float | None) -> None:
+        if reading is None:
+            self.n_open += 1
+        elif value is None:
+            self.reasons[reading.reason] += 1
+        else:
+            self.values.append(value)
+
+
+def collect_values(
+    reader: Reader, units: Sequence[Unit], answers: Mapping[Key, Answer | str]
+) -> dict[int, OutputValues]:
+    """Return the values of each output: the mean over samples, for pairs also over all comparisons of the output."""
+    result: dict[int, OutputValues] = {}
+    for unit in units:
+        entry = result.setdefault(unit.output, OutputValues())
+        entry.requests += [request.digest for request in unit.requests]
+        other = None if unit.other is None else result.setdefault(unit.other, OutputValues())
+        if other is not None:
+            other.requests += [request.digest for request in unit.requests]
+        for reading in reader.settle(unit, answers):
+            if other is None:
+                entry.add(reading, None if reading is None else reading.value)
+                continue
+            win = WINS[reading.verdict] if reading is not None and reading.verdict else None
+            entry.add(reading, win)
+            other.add(reading, None if win is None else 1 - win)
+    return result
+
+
+# ---- examples ---------------------------------------------------------------------------------------------------
+
+
+def choose_examples(project: Project, config: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return rated outputs as examples, spread over the scale: text, context, source, group and the rounded mean of
+    the ratings. At most one is of each group, because its other outputs count as training data."""
+    rated = Rating.objects.filter(project=project, aspect__name=config["aspect"], output__isnull=False)
+    means = rated.values("output").annotate(mean=Avg("value")).order_by("output")
+    rows = list(means.values_list("output", "mean", "output__item__group"))
+    random.Random(config["seed"]).shuffle(rows)
+    by_group = {group or f"item-of-{output}": (output, mean) for output, mean, group in rows}
+    ordered = sorted(by_group.values(), key=lambda pair: pair[1])
+    n = config["examples"]
+    if len(ordered) < 2 * n:
+        text = _("%(n)d examples need rated outputs in at least %(least)d groups; there are %(found)d.")
+        facts = {"n": n, "least": 2 * n, "found": len(ordered)}
+        raise BadInput.for_field("examples", text % facts)
+    chosen = dict(ordered[round((k + 0.5) * len(ordered) / n - 0.5)] for k in range(n))
+    judge = make_judge(config)
+    points = judge.rubric.points or (config["low"], config["high"])
+    result = []
+    for row in Output.objects.filter(pk__in=chosen).select_related("item", "system").order_by("pk"):
+        nearest = min(points, key=lambda point: abs(point - chosen[row.pk])) if judge.rubric.points else chosen[row.pk]
+        result.append({
+            "item": row.item.key, "group": row.item.group, "system": row.system.name, "text": row.text,
+            "context": list(map(str, row.item.context)), "source": row.item.source, "answer": f"{nearest:g}",
+        })  # fmt: skip
+    random.Random(config["seed"]).shuffle(result)
+    return result

@@ -1,0 +1,248 @@
+"""Start judges, and store what they answer. The prompts and the reading of answers are in `scoring.ml.judges`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy, gettext_noop
+
+from annotation.models import Aspect, Comparison
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import Run
+from evalapp.common.params import check_values, param, seed_param
+from evalapp.common.queue import enqueue_run
+
+from ..models import Evaluator, JudgeAnswer, JudgeTemplate, ScoreSet
+from ..selectors.aspects import choose_aspect
+from ..selectors.inputs import count_outputs, get_reference_set
+from ..selectors.judge_report import LOOKED
+from ..selectors.judges import get_endpoint, get_template, make_judge, read_rubric, refuse_leaving
+from .training import free_slug, naming
+
+if TYPE_CHECKING:
+    from scoring.ml.judges.client import Outcome
+
+NAME = "judge"
+METHODS = {
+    "": gettext_lazy("As the endpoint can"),
+    "logprobs": gettext_lazy("Expected rating by log-probabilities"),
+    "json": gettext_lazy("Number in a structured answer"),
+}
+PAIRS = {
+    "compared": gettext_lazy("Pairs that people compared"),
+    "all": gettext_lazy("All pairs of outputs of an item"),
+}
+
+
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Options of a judge."""
+
+    endpoint: str = param(
+        help="A server of language models in JUDGE_ENDPOINTS, by name.", needed=gettext_noop("Name the endpoint.")
+    )
+    model: str = param("", help="One of the endpoint's models; empty: the first.")
+    aspect: str = param("", help="The aspect to judge; empty: the first with judgements.")
+    template: str = param("plain", help="The prompt: plain, criteria, pairs, or a template of the project.")
+    campaign: str = param("", help="Whose question, scale and guidelines are used; empty: the newest that fits.")
+    references: str = param("", help="The reference set that the template may show; empty: none.")
+    method: str = param("", help="How ratings are read from answers; empty: as the endpoint can.", choices=METHODS)
+    temperature: float = param(0.0, help="Randomness of answers; 0: the most probable one.", low=0, high=2)
+    samples: int = param(1, help="Answers for each request, whose ratings are averaged.", low=1, high=20)
+    pairs: str = param("compared", help="Comparing templates: the pairs to compare.", choices=PAIRS)
+    examples: int = param(0, help="Rated texts that the prompt shows; their groups count as training.", low=0, high=20)
+    seed: int = seed_param()
+    name: str = param("", help="Name of the judge; empty: the next free `judge-N`.")
+    budget: float | None = param(None, help="Most that this run may cost, in the unit of the prices.", low=0)
+
+
+def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
+    """Queue the judge under its name, or return the active run of the same request.
+
+    A judge of the same name and options continues: only outputs without an answer are asked for. Raises `BadInput`
+    unless texts of the project may leave this installation.
+    """
+    refuse_leaving(project)
+    config, budget = resolve_options(project, options)
+    with naming(project):
+        slug = _choose_slug(project, options.name, config)
+        for run in Run.objects.filter(project=project, kind=NAME, state__in=Run.ACTIVE, cancel_requested=False):
+            if run.params["config"] == config and options.name in ("", run.params["slug"]):
+                return run
+        return _enqueue(project, user, slug, config, budget, send=send)
+
+
+def start_check(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
+    """Queue the dry check: requests, tokens, cost, time and three prompts; nothing is sent."""
+    config, budget = resolve_options(project, options)
+    title = _("Check the judge %(model)s") % {"model": config["model"]}
+    params = {"config": config, "budget": budget}
+    return enqueue_run(kind="judge-check", project=project, user=user, params=params, title=title, send=send)
+
+
+def judge_again(*, project: Project, user: Any = None, evaluator: Evaluator, send: bool = True) -> Run:
+    """Queue the same judge for new and changed outputs."""
+    refuse_leaving(project)
+    get_endpoint(evaluator.options["endpoint"])
+    return _enqueue(project, user, evaluator.slug, evaluator.options, None, send=send)
+
+
+def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
+    """Return the name of an equal judge, or a free one. Raises `Conflict` if another evaluator has the given name."""
+    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE)
+    for row in rows.filter(slug=name) if name else rows:
+        if row.options == config:
+            return row.slug
+    return free_slug(project, NAME, name)
+
+
+def _enqueue(
+    project: Project, user: Any, slug: str, config: Mapping[str, Any], budget: float | None, *, send: bool
+) -> Run:
+    title = _("Judge %(aspect)s with %(model)s as %(name)s")
+    title %= {"aspect": config["aspect"], "model": config["model"], "name": slug}
+    params = {"slug": slug, "config": dict(config), "budget": budget}
+    return enqueue_run(kind=NAME, project=project, user=user, params=params, title=title, send=send)
+
+
+def resolve_options(project: Project, options: JudgeOptions) -> tuple[dict[str, Any], float | None]:
+    """Return everything that determines the answers, which is stored with the judge, and the budget.
+
+    Texts of template and rubric are copied, so that a later change of a campaign does not change the judge.
+    """
+    check_values(options)
+    endpoint = get_endpoint(options.endpoint)
+    model = options.model or endpoint.models[0]
+    if model not in endpoint.models:
+        text = _("The endpoint %(name)s has no model “%(model)s”. It has: %(known)s.")
+        facts = {"name": endpoint.name, "model": model, "known": ", ".join(endpoint.models)}
+        raise BadInput.for_field("model", text % facts)
+    template = get_template(project, options.template)
+    is_pairwise = template.kind == JudgeTemplate.Kind.PAIRWISE
+    aspect = choose_aspect(project, options.aspect, judged_by="comparisons" if is_pairwise else "ratings")
+    _check_use(project, options, aspect, is_pairwise=is_pairwise)
+    if options.references:
+        get_reference_set(project, options.references)
+        if "references" not in template.placeholders:
+            text = _("The template %(name)s shows no references.") % {"name": template.name}
+            raise BadInput.for_field("references", text)
+    if options.budget is not None and not (endpoint.price_in or endpoint.price_out):
+        text = _("The endpoint %(name)s has no prices, so a budget has no effect.") % {"name": endpoint.name}
+        raise BadInput.for_field("budget", text)
+    rubric = read_rubric(project, aspect, options.campaign, is_pairwise=is_pairwise)
+    method = options.method or ("logprobs" if endpoint.has_logprobs else "json")
+    config = {
+        "endpoint": endpoint.name, "model": model, "aspect": aspect.name, "kind": template.kind,
+        "template": template.name, "template_text": template.text, **rubric, "references": options.references,
+        "method": method, "temperature": float(options.temperature), "samples": options.samples,
+        "pairs": options.pairs if is_pairwise else "", "examples": options.examples, "seed": options.seed,
+    }  # fmt: skip
+    judge = make_judge(config)
+    if method == "logprobs" and not is_pairwise and not judge.rubric.points:
+        if options.method:
+            text = _("The scale has too many points for log-probabilities; use the method json.")
+            raise BadInput.for_field("method", text)
+        config["method"] = "json"
+    return config, options.budget
+
+
+def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pairwise: bool) -> None:
+    if not count_outputs(project):
+        text = _("%(project)s has no outputs yet. Upload a JSONL or CSV file, or run `evalapp load`.")
+        raise BadInput(text % {"project": project.slug})
+    if is_pairwise and options.examples:
+        raise BadInput.for_field("examples", _("Examples are rated texts, so a comparing template shows none."))
+    if is_pairwise and options.pairs == "compared":
+        compared = Comparison.objects.filter(project=project, aspect=aspect, output_b__isnull=False)
+        if not compared.exists():
+            text = _("Nobody has compared outputs by %(aspect)s. Choose all pairs.") % {"aspect": aspect.name}
+            raise BadInput.for_field("pairs", text)
+
+
+def record_look(*, evaluator: Evaluator, user: Any = None) -> None:
+    """Record that the test part of a judge's report is shown."""
+    audit.record(verb=LOOKED, project=evaluator.project, actor=user, object=evaluator.slug)
+
+
+# ---- storing ----------------------------------------------------------------------------------------------------
+
+
+def open_judge(*, run: Run, slug: str, config: Mapping[str, Any], record: Mapping[str, Any]) -> Evaluator:
+    """Return the evaluator of the judge, created if needed. Raises `Conflict` if another one has taken the name."""
+    with transaction.atomic():
+        row, created = Evaluator.objects.get_or_create(
+            project=run.project,
+            slug=slug,
+            defaults={
+                "name": NAME, "kind": Evaluator.Kind.JUDGE, "options": dict(config), "record": dict(record), "run": run,
+            },
+        )  # fmt: skip
+        if not row.is_judge or row.options != dict(config):
+            text = _("Another evaluator has taken the name “%(name)s”. Choose another name.")
+            raise Conflict(text % {"name": slug})
+        if created:
+            audit.record(
+                verb="evaluator.judged", project=run.project, actor=run.created_by, object=row,
+                endpoint=config["endpoint"], model=config["model"],
+            )  # fmt: skip
+    return row
+
+
+def open_judge_set(*, run: Run, evaluator: Evaluator, signature: str) -> ScoreSet:
+    """Return the score set of this signature, created if needed; a new one belongs to the run."""
+    score_set, _created = ScoreSet.objects.get_or_create(
+        evaluator=evaluator, signature=signature[:500], references=evaluator.options["references"],
+        aspect=evaluator.options["aspect"],
+        defaults={"project": run.project, "short_signature": signature[:300], "run": run},
+    )  # fmt: skip
+    return score_set
+
+
+def store_answers(*, run: Run, endpoint: str, outcomes: Sequence[Outcome], costs: Sequence[float]) -> None:
+    """Store the answers of a run, and let their requests make place for others."""
+    rows = [
+        JudgeAnswer(
+            project=run.project, endpoint=endpoint, digest=one.request.digest, repeat=one.request.repeat,
+            model=one.answer.model[:200], answer=one.answer.as_json(), characters=one.request.n_characters,
+            prompt_tokens=one.answer.prompt_tokens, completion_tokens=one.answer.completion_tokens, cost=cost,
+            seconds=one.answer.seconds, run=run,
+        )
+        for one, cost in zip(outcomes, costs, strict=True)
+        if one.answer is not None
+    ]  # fmt: skip
+    # A worker believed lost may have stored the same answer.
+    JudgeAnswer.objects.bulk_create(rows, ignore_conflicts=True)
+    for one in outcomes:
+        one.settle()
+
+
+def save_template(*, project: Project, user: Any = None, name: str, kind: str, text: str) -> JudgeTemplate:
+    """Store a new version of a template; an equal last version is returned as it is."""
+    from scoring.ml.judges import TEMPLATES, PromptTemplate, RubricError, check_template
+
+    if name in TEMPLATES:
+        raise BadInput.for_field("name", _("“%(name)s” is a built-in template. Choose another name.") % {"name": name})
+    text = text.replace("\r\n", "\n").strip()
+    try:
+        check_template(PromptTemplate(name, kind, text))
+    except RubricError as error:
+        raise BadInput.for_field("text", str(error)) from error
+    with transaction.atomic():
+        rows = JudgeTemplate.objects.select_for_update().filter(project=project, name=name).order_by("-version")
+        last = rows.first()
+        if last is not None and (last.kind, last.text) == (kind, text):
+            return last
+        if last is not None and last.kind != kind:
+            raise BadInput.for_field("kind", _("All versions of a template are of one kind. Choose another name."))
+        version = 1 if last is None else last.version + 1
+        row = JudgeTemplate.objects.create(
+            project=project, name=name, version=version, kind=kind, text=text, created_by=user
+        )
+        audit.record(verb="judge-template.saved", project=project, actor=user, object=str(row))
+    return row

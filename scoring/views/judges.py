@@ -1,0 +1,143 @@
+"""Pages of judges: configure, check and start one, templates with their versions, and the answers as a file."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import redirect
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
+from evalapp.accounts.forms import submit
+from evalapp.accounts.models import Project
+from evalapp.common.pages import page, project_page
+from scoring.forms.boards import list_aspects
+from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
+
+from ..models import JudgeTemplate
+from ..selectors.chosen_sets import get_set
+from ..selectors.judge_answers import find_judge, iterate_answer_rows, make_reader
+from ..selectors.judge_report import Part, choose_report, count_looks, find_report
+from ..selectors.judges import list_templates
+from ..services.judges import METHODS, PAIRS, JudgeOptions, record_look, save_template, start_check, start_judge
+from .starting import start_run
+
+
+class JudgeForm(forms.Form):
+    endpoint = forms.ChoiceField(label=gettext_lazy("Endpoint"))
+    model = forms.ChoiceField(required=False, label=gettext_lazy("Model"))
+    aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
+    template = forms.ChoiceField(
+        label=gettext_lazy("Template"), help_text=gettext_lazy("The prompt. “pairs” compares two outputs at a time.")
+    )
+    method = forms.ChoiceField(choices=list(METHODS.items()), required=False, label=gettext_lazy("Method"))
+    pairs = forms.ChoiceField(
+        choices=list(PAIRS.items()), required=False, initial="compared", label=gettext_lazy("Pairs"),
+        help_text=gettext_lazy("Comparing templates only."),
+    )  # fmt: skip
+    references = forms.ChoiceField(required=False, label=gettext_lazy("References"))
+    samples = number_field(
+        JudgeOptions, "samples", gettext_lazy("Answers per request"), gettext_lazy("Their ratings are averaged."),
+        required=False,
+    )  # fmt: skip
+    temperature = forms.FloatField(
+        required=False, min_value=0, max_value=2, label=gettext_lazy("Temperature"),
+        help_text=gettext_lazy("0: the most probable answer."),
+    )  # fmt: skip
+    examples = number_field(
+        JudgeOptions, "examples", gettext_lazy("Examples"),
+        gettext_lazy("Rated texts in the prompt; their groups count as training data."), required=False,
+    )  # fmt: skip
+    seed = SeedField(required=False, help_text=gettext_lazy("Selects the examples."))
+    budget = forms.FloatField(
+        required=False, min_value=0, label=gettext_lazy("Budget"),
+        help_text=gettext_lazy("The run stops with what it has when its answers cost so much."),
+    )  # fmt: skip
+    name = forms.SlugField(
+        max_length=80, required=False, label=gettext_lazy("Name"),
+        help_text=gettext_lazy("Lower-case letters, digits, hyphens. Empty: judge-1, judge-2 and so on."),
+    )  # fmt: skip
+
+    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = settings.JUDGE_ENDPOINTS
+        models = dict.fromkeys(model for row in rows.values() for model in row["models"])
+        set_choices(
+            self, endpoint=list(rows), model=["", *models], aspect=["", *list_aspects(project, rated=False)],
+            template=[template.name for template in list_templates(project)],
+            references=["", *list_reference_sets(project)],
+        )  # fmt: skip
+
+    def as_options(self) -> JudgeOptions:
+        given = {name: value for name, value in self.cleaned_data.items() if value not in ("", None)}
+        return JudgeOptions(**given)
+
+
+class TemplateForm(forms.Form):
+    name = forms.SlugField(max_length=40, label=gettext_lazy("Name"))
+    kind = forms.ChoiceField(choices=JudgeTemplate.Kind.choices, label=gettext_lazy("Kind"))
+    text = forms.CharField(widget=forms.Textarea(attrs={"rows": 14}), label=gettext_lazy("Text"))
+
+
+@project_page(GET="write", POST="write")
+def judge(request: HttpRequest, project: Project) -> HttpResponse:
+    form = JudgeForm(request.POST or None, project=project)
+    start = start_check if "check" in request.POST else start_judge
+    if response := start_run(request, project, form, start):
+        return response
+    context = {"project": project, "form": form, "has_endpoints": bool(settings.JUDGE_ENDPOINTS)}
+    return page(request, "scoring/judges/start.html", context, status=422 if form.errors else 200)
+
+
+@project_page(GET="read", POST="write")
+def template(request: HttpRequest, project: Project) -> HttpResponse:
+    """Show all templates with their versions; a POST saves a new version."""
+    form = TemplateForm(request.POST or None)
+    if row := submit(form, partial(save_template, project=project, user=request.user)):
+        messages.success(request, _("Saved as %(name)s.") % {"name": row})
+        return redirect("scoring:judge-template", project.slug)
+    context = {
+        "project": project, "form": form, "built_in": list_templates(project),
+        "versions": JudgeTemplate.objects.filter(project=project).select_related("created_by"),
+    }  # fmt: skip
+    return page(request, "scoring/judges/templates.html", context, status=422 if form.errors else 200)
+
+
+@project_page(GET="read")
+def answers(request: HttpRequest, project: Project, evaluator: str) -> StreamingHttpResponse:
+    """The stored answers of a judge as JSON lines."""
+    row = find_judge(project, evaluator)
+    reader = make_reader(row)
+
+    def lines() -> Iterator[bytes]:
+        for answer in iterate_answer_rows(row, reader):
+            yield json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+    response = StreamingHttpResponse(lines(), content_type="application/jsonl")
+    response.headers["Content-Disposition"] = f'attachment; filename="{row.slug}-answers.jsonl"'
+    return response
+
+
+@project_page(GET="read", POST="read")
+def report(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
+    """The evaluator as one more rater. The test part of a judge is shown by POST only, and every look is counted."""
+    score_set = get_set(project, evaluator, request.GET.get("set", ""))
+    row = score_set.evaluator
+    part: Part = "development" if row.is_judge else "all"
+    if request.method == "POST" and row.is_judge:
+        record_look(evaluator=row, user=request.user)
+        part = "test"
+    query = choose_report(project, score_set, request.GET.get("aspect", ""), part, request.GET.get("epsilon", ""))
+    found = find_report(project, query)
+    context = {
+        "project": project, "evaluator": row, "score_set": score_set, "report": found,
+        "confusion": list(zip(found["points"], found["confusion"], strict=False)),
+        "n_looks": count_looks(row) if row.is_judge else 0, "aspects": list_aspects(project, rated=True),
+        "epsilon": query.epsilon,
+    }  # fmt: skip
+    return page(request, "scoring/judges/report.html", context)

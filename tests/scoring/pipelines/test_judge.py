@@ -1,0 +1,440 @@
+"""A judge from the settings to the tables: dry check, run, stored answers, budget, errors, export."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+from dataclasses import asdict
+from itertools import pairwise
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Output
+from evalapp.common.errors import BadInput, Conflict, EvalappError
+from evalapp.common.models import AuditEvent, RunLog
+from evalapp.common.runner import execute_run
+from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.ml.judges import client as client_module
+from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
+from scoring.services.judges import JudgeOptions, start_check, start_judge
+from tests.scoring.boards.computing import compute_table
+from tests.scoring.judge_server import KEY, run_judge_server
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(client_module, "LONGEST_WAIT", 0.01)
+
+
+@pytest.fixture
+def server(settings, monkeypatch):
+    monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
+    with run_judge_server() as server:
+        settings.JUDGE_ENDPOINTS = {
+            "fake": {
+                "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "key_file": "", "at_once": 4,
+                "price_in": 1.0, "price_out": 10.0, "timeout": 5.0, "logprobs": True,
+            },
+        }  # fmt: skip
+        yield server
+    assert server.faults == []
+
+
+@pytest.fixture
+def project(scored):
+    scored.project.texts_may_leave = True
+    scored.project.save()
+    return scored.project
+
+
+def judge(project, succeeds=True, **rest):
+    run = execute_run(start_judge(project=project, options=JudgeOptions("fake", **rest), send=False).pk)
+    assert (run.state == "succeeded") == succeeds, run.error
+    return run
+
+
+def read_values(run):
+    rows = Score.objects.filter(score_set=run.result["score_set"]).select_related("output")
+    return {row.output: row.value for row in rows}
+
+
+def count_sent(server):
+    return len(server.requests)
+
+
+def expect(output):
+    """The rating of the fake server, by the share of probability that it gives the number."""
+    return 1 + len(output.text) // 5 % 5
+
+
+def test_scores_reach_the_tables(project, server):
+    run = judge(project, name="fluency-judge")
+    values = read_values(run)
+    assert len(values) == 24
+    assert all(value == pytest.approx(expect(output)) for output, value in values.items())
+    table = compute_table(project, EvaluatorsQuery())
+    assert "fluency-judge" in {row["evaluator"] for row in table["rows"]}
+    score_set = ScoreSet.objects.get(pk=run.result["score_set"])
+    assert score_set.signature.startswith("judge|model:tiny-1|template:plain@")
+    assert run.result["stopped"] == ""
+
+
+def test_nothing_is_sent_before_the_project_allows_it(scored, server):
+    with pytest.raises(BadInput, match="may not leave"):
+        start_judge(project=scored.project, options=JudgeOptions("fake"), send=False)
+    scored.project.texts_may_leave = True
+    scored.project.save()
+    run = start_judge(project=scored.project, options=JudgeOptions("fake"), send=False)
+    # The switch is read again when the run begins.
+    scored.project.texts_may_leave = False
+    scored.project.save()
+    assert execute_run(run.pk).state == "failed"
+    assert server.requests == []
+
+
+def test_the_switch_is_audited(cast):
+    from evalapp.accounts.services import update_project
+
+    update_project(project=cast.project, actor=cast.owner, texts_may_leave=True)
+    update_project(project=cast.project, actor=cast.owner, texts_may_leave=False)
+    verbs = list(AuditEvent.objects.filter(project=cast.project).order_by("pk").values_list("verb", flat=True))
+    assert verbs[-2:] == ["project.texts-allowed-out", "project.texts-kept-in"]
+
+
+def test_a_second_run_asks_for_nothing(project, server):
+    first = judge(project, name="one")
+    sent = count_sent(server)
+    assert sent == 24 == first.result["answers"]
+    second = judge(project, name="one")
+    assert (second.result["answers"], second.result["stored"]) == (0, 24)
+    assert count_sent(server) == sent
+    Output.objects.filter(project=project).order_by("pk").first()
+    changed = Output.objects.filter(project=project).order_by("pk")[0]
+    changed.text = "A new text."
+    changed.save()
+    third = judge(project, name="one")
+    assert third.result["answers"] == 1
+    assert read_values(third)[changed] == pytest.approx(expect(changed))
+
+
+def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, server):
+    campaign = Campaign.objects.create(project=project, slug="c", name="C", kind="likert", guidelines="Be strict.")
+    aspect = Aspect.objects.get(project=project, name="quality")
+    row = CampaignAspect.objects.create(
+        campaign=campaign, aspect=aspect, position=0, question="Is it good?", low=1, high=5, labels={"5": "superb"}
+    )
+    judge(project, name="one")
+    prompt = server.requests[0]["messages"][1]["content"]
+    for part in ("Is it good?", "5 = superb", "Be strict."):
+        assert part in prompt
+    assert Evaluator.objects.get(slug="one").options["campaign"] == "c"
+    row.question = "Another?"
+    row.save()
+    with pytest.raises(Conflict):
+        start_judge(project=project, options=JudgeOptions("fake", name="one"), send=False)
+
+
+def test_expected_ratings_weigh_alternatives(project, server):
+    server.spread = 0.3
+    run = judge(project)
+    for output, value in read_values(run).items():
+        # 0.69 on the rating and 0.3 on "1"; "Well" has the rest.
+        top, low = expect(output), 1
+        wanted = 1.0 if top == 1 else (0.69 * top + 0.3 * low) / 0.99
+        assert value == pytest.approx(wanted, abs=1e-4)
+
+
+def test_the_dry_check_sends_nothing(project, server):
+    run = execute_run(start_check(project=project, options=JudgeOptions("fake"), send=False).pk)
+    assert run.state == "succeeded", run.error
+    assert (run.result["requests"], run.result["stored"]) == (24, 0)
+    assert len(run.result["prompts"]) == 3
+    assert run.result["cost"] > 0
+    assert server.requests == []
+    judge(project)
+    again = execute_run(start_check(project=project, options=JudgeOptions("fake"), send=False).pk)
+    assert (again.result["requests"], again.result["stored"]) == (0, 24)
+
+
+def test_a_budget_stops_the_run_with_what_it_has(project, server):
+    whole = judge(project, name="whole").result["cost"]
+    JudgeAnswer.objects.all().delete()
+    run = judge(project, name="part", budget=whole)
+    assert run.result["stopped"] == "budget"
+    assert 0 < run.result["cost"] <= whole
+    assert 0 < run.result["outputs"] < 24
+    assert run.result["outputs"] + run.result["without_answer"] == 24
+    n = count_sent(server)
+    rest = judge(project, name="part")
+    assert rest.result["outputs"] == 24
+    assert count_sent(server) - n == 24 - run.result["answers"]
+
+
+def test_a_budget_needs_prices(project, server, settings):
+    settings.JUDGE_ENDPOINTS["fake"] |= {"price_in": 0.0, "price_out": 0.0}
+    with pytest.raises(BadInput, match="no prices"):
+        start_judge(project=project, options=JudgeOptions("fake", budget=1.0), send=False)
+
+
+def test_refusals_are_undefined_with_their_reason(project, server):
+    server.script = ["refuse", "refuse"]
+    run = judge(project)
+    assert run.result["why_undefined"] == {"the model refused": 2}
+    assert sum(value is None for value in read_values(run).values()) == 2
+    assert judge(project).result["answers"] == 0  # a refusal is an answer and is not paid twice
+
+
+def test_words_instead_of_json_are_asked_for_once_more(project, server):
+    server.always = "words-once"
+    run = judge(project, method="json")
+    assert run.result["undefined"] == 0
+    assert run.result["answers"] == 48
+    server.always = "words"
+    run = judge(project, method="json", template="criteria", name="never")
+    assert run.result["why_undefined"] == {"no rating in the answer": 24}
+    assert run.result["answers"] == 48
+
+
+def test_missing_log_probabilities_end_the_run_with_the_way_out(project, server):
+    server.always = "bare"
+    run = judge(project, succeeds=False)
+    assert "method json" in run.error
+    assert not ScoreSet.objects.filter(evaluator__kind="judge").exists()
+
+
+def test_scores_of_two_models_are_not_mixed(project, server):
+    server.script = [""] * 10 + ["other"] * 100
+    run = judge(project, succeeds=False, name="one")
+    assert "other-2" in run.error
+    server.script = ["other"] * 1000
+    run = judge(project, name="two")
+    assert "|model:other-2|" in run.result["signature"]
+
+
+def test_errors_of_a_request_are_counted_and_asked_again(project, server):
+    server.script = [400, 400]
+    run = judge(project, name="one")
+    assert (run.result["failed"], run.result["undefined"]) == (2, 2)
+    assert judge(project, name="one").result["undefined"] == 0
+
+
+def test_a_run_that_died_repeats_at_most_the_requests_in_flight(project, server, monkeypatch):
+    """The worker dies while it stores the answers that have arrived."""
+    from scoring.pipelines import judge_sending
+
+    store, calls = judge_sending.store_answers, Counter()
+
+    class Killed(BaseException):
+        pass
+
+    def die(**rest):
+        calls["n"] += 1
+        if calls["n"] == 4:
+            raise Killed
+        store(**rest)
+
+    monkeypatch.setattr(judge_sending, "store_answers", die)
+    run = start_judge(project=project, options=JudgeOptions("fake", name="one"), send=False)
+    with pytest.raises(Killed):
+        execute_run(run.pk)
+    monkeypatch.setattr(judge_sending, "store_answers", store)
+    type(run).objects.filter(pk=run.pk).update(state="queued", worker="")
+    assert execute_run(run.pk).state == "succeeded"
+    repeated = sum(n - 1 for n in server.digests.values())
+    assert len(server.digests) == 24
+    assert repeated <= 4
+
+
+def test_samples_are_separate_answers_whose_ratings_are_averaged(project, server):
+    values = iter([1, 3] * 100)
+    server.rate = lambda prompt: next(values)
+    run = judge(project, samples=2, temperature=1.0)
+    assert run.result["answers"] == 48
+    assert JudgeAnswer.objects.filter(repeat=1).count() == 24
+    assert {round(value, 6) for value in read_values(run).values()} <= {1.0, 2.0, 3.0}
+
+
+def test_pairs_are_judged_in_both_orders(project, server):
+    """The server prefers the longer text, and text A among equal ones: a tie, because the orders disagree."""
+    import re
+
+    def compare(prompt):
+        a, b = (re.findall(rf"Text {side}:\n<<<\n(.*?)\n>>>", prompt, re.S)[-1] for side in "AB")
+        return "A" if len(a) >= len(b) else "B"
+
+    server.rate = compare
+    aspect = Aspect.objects.get(project=project, name="quality")
+    outputs = list(Output.objects.filter(project=project).order_by("item", "pk"))
+    pairs = [(a, b) for a, b in pairwise(outputs) if a.item_id == b.item_id]
+    for a, b in pairs:
+        Comparison.objects.create(project=project, output_a=a, output_b=b, aspect=aspect, rater="r1", verdict="a")
+    run = judge(project, template="pairs")
+    assert run.result["answers"] == 2 * len(pairs)
+    equal = sum(len(a.text) == len(b.text) for a, b in pairs)
+    assert (run.result["pairs"], run.result["orders_disagree"]) == (len(pairs), equal)
+    assert run.result["first_better"] - run.result["second_better"] == 2 * equal
+    wins = {output: [] for pair in pairs for output in pair}
+    for a, b in pairs:
+        value = 0.5 if len(a.text) == len(b.text) else float(len(a.text) > len(b.text))
+        wins[a].append(value)
+        wins[b].append(1 - value)
+    assert read_values(run) == {output: pytest.approx(sum(row) / len(row)) for output, row in wins.items()}
+    every = judge(project, template="pairs", pairs="all")
+    assert every.result["pairs"] == 24  # 3 pairs for each of 8 items
+
+
+def test_examples_count_as_training_data(project, server):
+    run = judge(project, examples=2)
+    assert run.result["in_training"] == 6  # two groups with three outputs each
+    record = Evaluator.objects.get(slug=run.result["evaluator"]).record
+    assert len(record["examples"]) == 2
+    assert "Example text" in server.requests[0]["messages"][1]["content"]
+    assert "|examples:2@" in run.result["signature"]
+    assert judge(project, examples=2).result["answers"] == 0
+
+
+def test_the_key_is_in_no_output(project, server, caplog, settings):
+    import logging
+
+    caplog.set_level(logging.DEBUG)
+    server.script = [500, 400, 429]
+    run = judge(project, name="one")
+    server.always = 400
+    failed = judge(project, succeeds=False, name="two", template="criteria")
+    out = io.StringIO()
+    call_command("judge", project.slug, "fake", "--check", "--here", stdout=out)
+    texts = [
+        caplog.text, json.dumps(run.result), failed.error, out.getvalue(), repr(settings.JUDGE_ENDPOINTS),
+        *RunLog.objects.values_list("text", flat=True),
+        *map(json.dumps, JudgeAnswer.objects.values_list("answer", flat=True)),
+        *(json.dumps(row.detail) for row in AuditEvent.objects.all()),
+    ]  # fmt: skip
+    assert all(KEY not in text and KEY[:12] not in text for text in texts)
+
+
+def test_a_missing_key_says_where_it_should_be(project, server, monkeypatch):
+    monkeypatch.delenv("FAKE_JUDGE_KEY")
+    run = judge(project, succeeds=False)
+    assert "FAKE_JUDGE_KEY" in run.error
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ({"model": "huge"}, "no model"),
+        ({"template": "none"}, "no template"),
+        ({"template": "plain@3"}, "no template"),
+        ({"campaign": "none"}, "no campaign"),
+        ({"references": "none"}, "no reference set"),
+        ({"samples": 0}, "samples"),
+        ({"temperature": math.nan}, "temperature"),
+        ({"method": "guess"}, "method"),
+        ({"aspect": "none"}, "no aspect"),
+        ({"examples": 20}, "examples need"),
+        ({"name": "length"}, "length"),
+    ],
+)
+def test_faulty_requests_are_refused(project, server, rest, said):
+    def start():
+        run = execute_run(start_judge(project=project, options=JudgeOptions("fake", **rest), send=False).pk)
+        raise BadInput(run.error)
+
+    with pytest.raises(EvalappError, match=said):
+        start()
+    assert server.requests == []
+
+
+def test_an_address_is_no_endpoint(project, server):
+    for name in (server.url, "http://127.0.0.1:1/v1", ""):
+        with pytest.raises(BadInput, match="no endpoint"):
+            start_judge(project=project, options=JudgeOptions(name), send=False)
+
+
+def test_the_command_checks_and_runs(project, server):
+    out = io.StringIO()
+    call_command("judge", project.slug, "fake", "--check", "--here", stdout=out)
+    assert "24 requests to fake" in out.getvalue()
+    out = io.StringIO()
+    call_command("judge", project.slug, "fake", "--here", "--name", "mine", stdout=out)
+    assert "mine: 24 outputs scored, 0 undefined" in out.getvalue()
+    with pytest.raises(CommandError, match="no endpoint"):
+        call_command("judge", project.slug, "other", "--here")
+
+
+def test_options_are_plain():
+    assert asdict(JudgeOptions("fake"))["temperature"] == 0.0
+
+
+# ---- pages, files and report --------------------------------------------------------------------------------------
+
+
+def test_answers_are_a_file_of_json_lines(project, server, client, scored):
+    run = judge(project, name="one")
+    client.force_login(scored.researcher)
+    response = client.get(reverse("scoring:judge-answers", args=[project.slug, "one"]))
+    rows = [json.loads(line) for line in b"".join(response.streaming_content).splitlines()]
+    assert len(rows) == 24
+    values = {(output.item.key, output.system.name): value for output, value in read_values(run).items()}
+    assert {(row["item"], row["system"]): row["value"] for row in rows} == values
+    assert all(row["prompt_tokens"] and row["cost"] > 0 and row["tokens"] and row["text"] for row in rows)
+    assert client.get(reverse("scoring:judge-answers", args=[project.slug, "length"])).status_code == 400
+
+
+def test_the_page_checks_and_starts(project, server, client, scored):
+    client.force_login(scored.researcher)
+    address = reverse("scoring:judge", args=[project.slug])
+    assert "fake" in client.get(address).content.decode()
+    form = {"endpoint": "fake", "template": "plain", "samples": 1}
+    assert client.post(address, {**form, "check": "1"}).status_code == 302
+    assert client.post(address, {**form, "name": "mine"}).status_code == 302
+    kinds = list(project.runs.order_by("pk").values_list("kind", flat=True))
+    assert kinds[-2:] == ["judge-check", "judge"]
+    assert client.post(address, {**form, "endpoint": server.url}).status_code == 422
+
+
+def test_templates_have_versions(project, server, client, scored):
+    client.force_login(scored.researcher)
+    address = reverse("scoring:judge-template", args=[project.slug])
+    form = {"name": "mine", "kind": "pointwise", "text": "{question} {output} {answer_format}"}
+    assert client.post(address, form).status_code == 302
+    assert client.post(address, form).status_code == 302  # the same text is no new version
+    assert client.post(address, {**form, "text": "Please: " + form["text"]}).status_code == 302
+    assert list(project.judge_templates.values_list("version", flat=True)) == [2, 1]
+    assert client.post(address, {**form, "text": "{output}"}).status_code == 422
+    assert client.post(address, {**form, "name": "plain"}).status_code == 422
+    first = judge(project, template="mine@1")
+    assert "|template:mine@1@" in first.result["signature"]
+    assert not server.requests[0]["messages"][1]["content"].startswith("Please")
+    judge(project, template="mine")
+    assert server.requests[-1]["messages"][1]["content"].startswith("Please")
+
+
+def test_the_report_counts_looks_at_the_test_part(project, server, client, scored):
+    judge(project, name="one")
+    judge(project, name="two", template="criteria")
+    client.force_login(scored.researcher)
+    address = reverse("scoring:judge-report", args=[project.slug, "one"])
+    page = client.get(address).content.decode()
+    assert 'data-part="development"' in page
+    assert "shown 0 times" in page
+    assert "two" in page
+    page = client.post(address).content.decode()
+    assert 'data-part="test"' in page
+    assert "shown 1 time." in page
+    call = reverse("api-evaluator-report", args=[project.slug, "one"])
+    development, test = client.get(call).json(), client.post(call).json()
+    assert (development["looks"], test["looks"]) == (1, 2)
+    n_rated = len({rating.output_id for rating in project.ratings.all()})
+    assert development["n_outputs"] + test["n_outputs"] == n_rated
+    assert development["others"][0]["pearson"] == pytest.approx(1.0)  # the server rates by the text alone
+    whole = client.get(reverse("api-evaluator-report", args=[project.slug, "length"])).json()
+    assert whole["n_outputs"] == n_rated
+    assert whole["scaling"] is not None
+    assert client.get(call, {"epsilon": "x"}).status_code == 400
