@@ -38,8 +38,10 @@ def _read_endpoint(name: str, row: Any) -> dict[str, Any]:
     place = f"JUDGE_ENDPOINTS, endpoint {name!r}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name):
         raise ImproperlyConfigured(f"{place}: a name has a-z, 0-9 and hyphens, at most 40 characters.")
-    if not isinstance(row, dict) or (missing := [key for key in ("url", "models") if not row.get(key)]):
-        raise ImproperlyConfigured(f"{place} must be an object with {' and '.join(missing or ['url', 'models'])}.")
+    if not isinstance(row, dict):
+        raise ImproperlyConfigured(f"{place} must be an object with url and models.")
+    if missing := [key for key in ("url", "models") if not row.get(key)]:
+        raise ImproperlyConfigured(f"{place} has no {' and no '.join(missing)}.")
     if "key" in row:
         raise ImproperlyConfigured(f"{place}: put the key into a variable or file, and name it by key_env or key_file.")
     if unknown := sorted(set(row) - set(_ENDPOINT)):

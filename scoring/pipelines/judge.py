@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
@@ -17,6 +18,7 @@ from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from scoring.ml.judges.injections import attack
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors import inputs
@@ -41,7 +43,7 @@ from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..services.columns import cache_columns
-from ..services.judges import open_judge, open_judge_set
+from ..services.judges import open_judge, open_judge_set, store_injections
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, store_scores, take_score_sets
 from .judge_sending import Sending
@@ -54,12 +56,15 @@ if TYPE_CHECKING:
 SHOWN, SHOWN_CHARACTERS = 3, 4_000
 
 
-def run(context: RunContext, *, slug: str, config: dict[str, Any], budget: float | None) -> dict[str, Any]:
+def run(
+    context: RunContext, *, slug: str, config: dict[str, Any], budget: float | None, injections: int = 0
+) -> dict[str, Any]:
     """The job `judge`; its result has the numbers of requests, tokens, cost and undefined scores."""
     refuse_leaving(context.project)
     with refuse_scoring_errors():
         judging = Judging(context, slug, config, budget)
         judging.judge_outputs()
+        attacked = judging.try_injections(injections) if injections else {}
     score_set = judging.score_set
     if score_set is None:
         raise BadInput(
@@ -85,18 +90,19 @@ def run(context: RunContext, *, slug: str, config: dict[str, Any], budget: float
         "undefined": score_set.n_undefined,
         **({"why_undefined": undefined} if undefined else {}),
         **judging.orders,
+        **({"injections": attacked} if attacked else {}),
         "in_training": score_set.n_in_training,
         "url": make_score_address(score_set),
     }
 
 
-def check(context: RunContext, *, config: dict[str, Any], budget: float | None) -> dict[str, Any]:
+def check(context: RunContext, *, config: dict[str, Any], budget: float | None, injections: int = 0) -> dict[str, Any]:
     """The job `judge-check`: what the run would send and cost, estimated from stored answers of the endpoint where
     there are any, and three prompts. Nothing is sent."""
     endpoint = get_endpoint(config["endpoint"])
     judge = make_judge(config, choose_examples(context.project, config) if config["examples"] else ())
     prompts, model = [], ""
-    n_requests = n_stored = characters = n_units = 0
+    n_requests = n_stored = characters = characters_of_all = n_units = 0
     for units in iterate_units(context.project, judge, config):
         requests = {make_key(one): one for unit in units for one in unit.requests}
         model = model or find_model(context.project, endpoint.name, requests.values())
@@ -104,11 +110,16 @@ def check(context: RunContext, *, config: dict[str, Any], budget: float | None) 
         n_units += len(units)
         n_requests += len(requests)
         n_stored += len(stored)
+        characters_of_all += sum(one.n_characters for one in requests.values())
         characters += sum(one.n_characters for key, one in requests.items() if key not in stored)
         prompts += [unit.requests[0].messages[-1][1][:SHOWN_CHARACTERS] for unit in units[: SHOWN - len(prompts)]]
         context.progress(n_units, None, "units", "reading")
     means = measure_answers(context.project, endpoint.name)
     n_missing = n_requests - n_stored
+    if n_requests:
+        # Attacked texts are a little longer than others.
+        characters += round(injections * (characters_of_all / n_requests + 60))
+        n_missing += injections
     prompt_tokens = round(characters / means["characters_per_token"])
     completion_tokens = round(n_missing * means["answer_tokens"])
     cost = endpoint.compute_cost(prompt_tokens, completion_tokens)
@@ -137,6 +148,8 @@ class Judging:
         self.reader = Reader(self.judge)
         self.trained_on = frozenset(row["group"] or f"item:{row['item']}" for row in examples)
         self.sending = Sending(context, get_endpoint(config["endpoint"]), budget, self.record.get("model", ""))
+        name = config["references"]
+        self._references = inputs.get_reference_set(self.project, name) if name else None
         #: Later changes may be missed by this pass.
         self.began = timezone.now()
         self.data = inputs.DataHash()
@@ -159,6 +172,35 @@ class Judging:
             if self.judge.is_pairwise:
                 self.reader.count_orders(units, answers, self.orders)
             self._store(units, collect_values(self.reader, units, answers))
+
+    def try_injections(self, n: int) -> dict[str, Any]:
+        """Judge the first `n` scored texts again, each with an attack, and store how the ratings change."""
+        if self.score_set is None:
+            return {}
+        rows: list[tuple[Record, float]] = []
+        for chunk in inputs.iterate_inputs(self.project, references=self._references, items=n):
+            stored = Score.objects.filter(score_set=self.score_set, output__in=[row.output for row in chunk])
+            values = dict(stored.filter(value__isnull=False).values_list("output", "value"))
+            rows += [(row.record, values[row.output]) for row in chunk if row.output in values]
+            if len(rows) >= n:
+                break
+        rows = rows[:n]
+        attacked = [
+            self.judge.make_request(replace(record, text=attack(record.text, self.judge.rubric, place)))
+            for place, (record, _value) in enumerate(rows)
+        ]
+        answers = self.sending.ask(attacked)
+        changes = []
+        for request, (_record, value) in zip(attacked, rows, strict=True):
+            reading = self.reader.read(answers[make_key(request)]) if make_key(request) in answers else None
+            if reading is not None and reading.value is not None:
+                changes.append(reading.value - value)
+        found = {
+            "tried": len(rows), "rated": len(changes), "changed": sum(abs(change) > 1 for change in changes),
+            "mean_change": sum(changes) / len(changes) if changes else None,
+        }  # fmt: skip
+        store_injections(evaluator=self.score_set.evaluator, found=found)
+        return found
 
     def _open(self) -> None:
         config, model, run = self.config, self.sending.model, self.context.run

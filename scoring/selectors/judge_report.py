@@ -167,5 +167,5 @@ def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:
     return {
         "model": evaluator.record.get("model", ""), "template": evaluator.options["template"],
         "consistency": consistency, "mean_share": sum(shares) / len(shares) if shares else None,
-        "orders": dict(orders) or None,
+        "orders": dict(orders) or None, "injections": evaluator.record.get("injections"),
     }  # fmt: skip

@@ -59,6 +59,9 @@ class JudgeOptions:
     examples: int = param(0, help="Rated texts that the prompt shows; their groups count as training.", low=0, high=20)
     seed: int = seed_param()
     name: str = param("", help="Name of the judge; empty: the next free `judge-N`.")
+    injections: int = param(
+        0, help="Texts that are judged again with an attempt to get the best rating.", low=0, high=200
+    )
     budget: float | None = param(None, help="Most that this run may cost, in the unit of the prices.", low=0)
 
 
@@ -69,20 +72,20 @@ def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, se
     unless texts of the project may leave this installation.
     """
     refuse_leaving(project)
-    config, budget = resolve_options(project, options)
+    config = resolve_options(project, options)
     with naming(project):
         slug = _choose_slug(project, options.name, config)
         for run in Run.objects.filter(project=project, kind=NAME, state__in=Run.ACTIVE, cancel_requested=False):
             if run.params["config"] == config and options.name in ("", run.params["slug"]):
                 return run
-        return _enqueue(project, user, slug, config, budget, send=send)
+        return _enqueue(project, user, slug, config, options.budget, options.injections, send=send)
 
 
 def start_check(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
     """Queue the dry check: requests, tokens, cost, time and three prompts; nothing is sent."""
-    config, budget = resolve_options(project, options)
+    config = resolve_options(project, options)
     title = _("Check the judge %(model)s") % {"model": config["model"]}
-    params = {"config": config, "budget": budget}
+    params = {"config": config, "budget": options.budget, "injections": options.injections}
     return enqueue_run(kind="judge-check", project=project, user=user, params=params, title=title, send=send)
 
 
@@ -90,7 +93,7 @@ def judge_again(*, project: Project, user: Any = None, evaluator: Evaluator, sen
     """Queue the same judge for new and changed outputs."""
     refuse_leaving(project)
     get_endpoint(evaluator.options["endpoint"])
-    return _enqueue(project, user, evaluator.slug, evaluator.options, None, send=send)
+    return _enqueue(project, user, evaluator.slug, evaluator.options, None, 0, send=send)
 
 
 def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
@@ -103,16 +106,23 @@ def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
 
 
 def _enqueue(
-    project: Project, user: Any, slug: str, config: Mapping[str, Any], budget: float | None, *, send: bool
+    project: Project,
+    user: Any,
+    slug: str,
+    config: Mapping[str, Any],
+    budget: float | None,
+    injections: int,
+    *,
+    send: bool,
 ) -> Run:
     title = _("Judge %(aspect)s with %(model)s as %(name)s")
     title %= {"aspect": config["aspect"], "model": config["model"], "name": slug}
-    params = {"slug": slug, "config": dict(config), "budget": budget}
+    params = {"slug": slug, "config": dict(config), "budget": budget, "injections": injections}
     return enqueue_run(kind=NAME, project=project, user=user, params=params, title=title, send=send)
 
 
-def resolve_options(project: Project, options: JudgeOptions) -> tuple[dict[str, Any], float | None]:
-    """Return everything that determines the answers, which is stored with the judge, and the budget.
+def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
+    """Return everything that determines the answers, which is stored with the judge.
 
     Texts of template and rubric are copied, so that a later change of a campaign does not change the judge.
     """
@@ -149,7 +159,7 @@ def resolve_options(project: Project, options: JudgeOptions) -> tuple[dict[str, 
             text = _("The scale has too many points for log-probabilities; use the method json.")
             raise BadInput.for_field("method", text)
         config["method"] = "json"
-    return config, options.budget
+    return config
 
 
 def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pairwise: bool) -> None:
@@ -158,6 +168,8 @@ def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pa
         raise BadInput(text % {"project": project.slug})
     if is_pairwise and options.examples:
         raise BadInput.for_field("examples", _("Examples are rated texts, so a comparing template shows none."))
+    if is_pairwise and options.injections:
+        raise BadInput.for_field("injections", _("Attempts to get the best rating are tried on rated texts only."))
     if is_pairwise and options.pairs == "compared":
         compared = Comparison.objects.filter(project=project, aspect=aspect, output_b__isnull=False)
         if not compared.exists():
@@ -202,6 +214,12 @@ def open_judge_set(*, run: Run, evaluator: Evaluator, signature: str) -> ScoreSe
         defaults={"project": run.project, "short_signature": signature[:300], "run": run},
     )  # fmt: skip
     return score_set
+
+
+def store_injections(*, evaluator: Evaluator, found: Mapping[str, Any]) -> None:
+    """Store how the judge reacted to texts that try to get the best rating."""
+    evaluator.record = {**evaluator.record, "injections": dict(found)}
+    evaluator.save(update_fields=["record"])
 
 
 def store_answers(*, run: Run, endpoint: str, outcomes: Sequence[Outcome], costs: Sequence[float]) -> None:

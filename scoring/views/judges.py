@@ -53,6 +53,11 @@ class JudgeForm(forms.Form):
         JudgeOptions, "examples", gettext_lazy("Examples"),
         gettext_lazy("Rated texts in the prompt; their groups count as training data."), required=False,
     )  # fmt: skip
+    injections = number_field(
+        JudgeOptions, "injections", gettext_lazy("Attacked texts"),
+        gettext_lazy("Texts that are judged again with an attempt to get the best rating; for the report."),
+        required=False,
+    )  # fmt: skip
     seed = SeedField(required=False, help_text=gettext_lazy("Selects the examples."))
     budget = forms.FloatField(
         required=False, min_value=0, label=gettext_lazy("Budget"),

@@ -20,8 +20,9 @@ from evalapp.common.params import read_params
 RUNS = "/api/v1/projects/{slug}/runs/"
 #: The kinds of run that `POST projects/{slug}/runs/` starts.
 KINDS = {
-    "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "judge", "judge-check", "plan", "preview-references",
-    "reliability", "robustness", "score", "select-references", "selection", "study", "study-plan", "train",
+    "annotate", "annotate-preview", "combine", "export", "games", "import", "index", "judge", "judge-check", "plan",
+    "preview-references", "reliability", "robustness", "score", "select-references", "selection", "study", "study-plan",
+    "train",
 }  # fmt: skip
 
 

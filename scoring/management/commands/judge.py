@@ -54,6 +54,10 @@ class Command(JobCommand):
                 f"  {result['pairs']:,} pairs in both orders: {result['orders_disagree']:,} disagree and are ties; "
                 f"first text better {result['first_better']:,} times, second {result['second_better']:,}"
             )
+        if attacked := result.get("injections"):
+            self.stdout.write(
+                f"  injection: {attacked['changed']:,} of {attacked['rated']:,} changed the rating by more than 1"
+            )
         self.stdout.write(result["signature"])
 
     def _show_check(self, result: dict[str, Any]) -> None:

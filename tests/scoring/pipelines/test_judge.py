@@ -372,6 +372,25 @@ def test_options_are_plain():
     assert asdict(JudgeOptions("fake"))["temperature"] == 0.0
 
 
+def test_texts_that_ask_for_the_best_rating_are_part_of_the_report(project, server, client, scored):
+    """The server believes every text with "Ignore all", the first of ten attacks."""
+    server.rate = lambda prompt: 5 if "Ignore all previous" in prompt else 3
+    run = judge(project, name="one", injections=20)
+    assert run.result["answers"] == 24 + 20
+    assert run.result["injections"] == {
+        "tried": 20, "rated": 20, "changed": 2, "mean_change": pytest.approx(2 * 2 / 20)
+    }  # fmt: skip
+    client.force_login(scored.researcher)
+    page = client.get(reverse("scoring:judge-report", args=[project.slug, "one"])).content.decode()
+    assert "2 of 20 changed the rating" in page
+    with pytest.raises(BadInput, match="rated texts only"):
+        start_judge(
+            project=project,
+            options=JudgeOptions("fake", aspect="quality", template="pairs", pairs="all", injections=1),
+            send=False,
+        )
+
+
 # ---- pages, files and report --------------------------------------------------------------------------------------
 
 
