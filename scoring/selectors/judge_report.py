@@ -81,7 +81,7 @@ def find_report(project: Project, query: ReportQuery) -> dict[str, Any]:
 
 def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     """Compute the report of a score set against the ratings of an aspect."""
-    from evalapp.stats.agreement.judge_report import report_as_rater
+    from evalapp.stats.agreement.judge_report import RatedOutputs, report_as_rater
 
     score_set, aspect = query.score_set, query.aspect
     evaluator = score_set.evaluator
@@ -101,7 +101,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
             column.append(one)
     output_, rater_, rating, system_, group_, length, score = columns
     report = report_as_rater(
-        output_, rater_, rating, score, system=system_, group=group_, length=length, points=_list_points(aspect),
+        RatedOutputs(output_, rater_, rating, system_, group_, length), score, points=_list_points(aspect),
         same_scale=evaluator.is_judge and evaluator.options["kind"] == "pointwise", epsilon=query.epsilon,
     )  # fmt: skip
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None

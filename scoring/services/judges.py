@@ -78,7 +78,8 @@ def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, se
         for run in Run.objects.filter(project=project, kind=NAME, state__in=Run.ACTIVE, cancel_requested=False):
             if run.params["config"] == config and options.name in ("", run.params["slug"]):
                 return run
-        return _enqueue(project, user, slug, config, options.budget, options.injections, send=send)
+        params = {"slug": slug, "config": config, "budget": options.budget, "injections": options.injections}
+        return _enqueue(project, user, params, send=send)
 
 
 def start_check(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
@@ -93,7 +94,8 @@ def judge_again(*, project: Project, user: Any = None, evaluator: Evaluator, sen
     """Queue the same judge for new and changed outputs."""
     refuse_leaving(project)
     get_endpoint(evaluator.options["endpoint"])
-    return _enqueue(project, user, evaluator.slug, evaluator.options, None, 0, send=send)
+    params = {"slug": evaluator.slug, "config": evaluator.options, "budget": None, "injections": 0}
+    return _enqueue(project, user, params, send=send)
 
 
 def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
@@ -105,19 +107,9 @@ def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
     return free_slug(project, NAME, name)
 
 
-def _enqueue(
-    project: Project,
-    user: Any,
-    slug: str,
-    config: Mapping[str, Any],
-    budget: float | None,
-    injections: int,
-    *,
-    send: bool,
-) -> Run:
+def _enqueue(project: Project, user: Any, params: dict[str, Any], *, send: bool) -> Run:
     title = _("Judge %(aspect)s with %(model)s as %(name)s")
-    title %= {"aspect": config["aspect"], "model": config["model"], "name": slug}
-    params = {"slug": slug, "config": dict(config), "budget": budget, "injections": injections}
+    title %= {"aspect": params["config"]["aspect"], "model": params["config"]["model"], "name": params["slug"]}
     return enqueue_run(kind=NAME, project=project, user=user, params=params, title=title, send=send)
 
 

@@ -102,7 +102,7 @@ class JudgeServer:
         }  # fmt: skip
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     owner: JudgeServer
 
@@ -124,9 +124,9 @@ class _Handler(BaseHTTPRequestHandler):
         if fault:
             self.owner.faults.append(fault)
             given = self.headers.get("Authorization", "")
-            return self._send(401 if fault == "wrong key" else 400, {"error": {"message": f"{fault}: {given}"}})
+            return self.send(401 if fault == "wrong key" else 400, {"error": {"message": f"{fault}: {given}"}})
         if body["model"] != "tiny":
-            return self._send(404, {"error": {"message": f"no model {body['model']}"}})
+            return self.send(404, {"error": {"message": f"no model {body['model']}"}})
         what = self.owner.take(body)
         time.sleep(self.owner.delay)
         if what == "cut":
@@ -136,10 +136,10 @@ class _Handler(BaseHTTPRequestHandler):
             time.sleep(30)
         if isinstance(what, int):
             message = f"error {what} for {self.headers.get('Authorization')}"
-            return self._send(what, {"error": {"message": message}}, **({"Retry-After": "0.01"} if what == 429 else {}))
-        return self._send(200, self.owner.answer(body, what))
+            return self.send(what, {"error": {"message": message}}, **({"Retry-After": "0.01"} if what == 429 else {}))
+        return self.send(200, self.owner.answer(body, what))
 
-    def _send(self, status: int, content: dict[str, Any], **headers: str) -> None:
+    def send(self, status: int, content: dict[str, Any], **headers: str) -> None:
         data = json.dumps(content).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
@@ -161,7 +161,7 @@ class _Server(ThreadingHTTPServer):
 @contextmanager
 def run_judge_server(**options: Any) -> Iterator[JudgeServer]:
     owner = JudgeServer(**options)
-    handler = type("Handler", (_Handler,), {"owner": owner})
+    handler = type("OwnHandler", (Handler,), {"owner": owner})
     server = _Server(("127.0.0.1", 0), handler)
     owner.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)

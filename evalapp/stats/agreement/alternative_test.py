@@ -63,7 +63,6 @@ def alternative_annotator_test(
     evaluator: ArrayLike,
     *,
     epsilon: float = 0.1,
-    alpha: float = 0.05,
     measure: Literal["squared", "equal"] = "squared",
     least_units: int = 5,
 ) -> AlternativeTest:
@@ -74,7 +73,7 @@ def alternative_annotator_test(
     raters: minus the root mean squared difference (`measure` "squared"), or the share of equal values ("equal"). With
     d = [rater at least as good] - [evaluator at least as good] per unit, the hypothesis mean(d) >= `epsilon` is tested
     one-sided by the t test, below 30 units by Wilcoxon's signed-rank test; `epsilon` is the price of a person (0.2 for
-    experts, 0.15 skilled, 0.1 crowd workers). The error rate over the raters is controlled at `alpha` by Benjamini and
+    experts, 0.15 skilled, 0.1 crowd workers). The error rate over the raters is controlled at 5 % by Benjamini and
     Yekutieli (2001). Units are taken as independent: several outputs of an item make p too small.
 
     >>> test = alternative_annotator_test([0, 0, 0] * 9, list("abc") * 9, [1, 2, 3] * 9, [2, 2, 2] * 9, least_units=1)
@@ -87,13 +86,13 @@ def alternative_annotator_test(
     x = float_column(evaluator, "evaluator", len(y))
     known = ~(np.isnan(y) | np.isnan(x))
     rows = [
-        _compare(str(labels[j]), j, units[known], raters[known], y[known], x[known], epsilon, measure)
+        _compare(str(labels[j]), raters[known] == j, units[known], y[known], x[known], epsilon, measure)
         for j in range(len(labels))
     ]
     rows = [row for row in rows if row.n >= least_units]
     if len(rows) < 3:
         return AlternativeTest((), NAN, NAN, epsilon, False, TOO_FEW_RATERS)
-    rejected = reject_dependent([row.p for row in rows], alpha)
+    rejected = reject_dependent([row.p for row in rows])
     tested = tuple(
         RaterAdvantage(**{**asdict(row), "rejected": flag}) for row, flag in zip(rows, rejected, strict=True)
     )
@@ -103,12 +102,12 @@ def alternative_annotator_test(
 
 
 def _compare(
-    name: str, j: int, units: Any, raters: Any, y: FloatArray, x: FloatArray, epsilon: float, measure: str
+    name: str, is_own: Any, units: Any, y: FloatArray, x: FloatArray, epsilon: float, measure: str
 ) -> RaterAdvantage:
     own: dict[int, tuple[float, float]] = {}
-    for place in np.flatnonzero(raters == j):
+    for place in np.flatnonzero(is_own):
         own.setdefault(int(units[place]), (float(y[place]), float(x[place])))
-    others = raters != j
+    others = ~is_own
     theirs: dict[int, list[float]] = {}
     for code, number in zip(units[others].tolist(), y[others].tolist(), strict=True):
         if code in own:

@@ -72,15 +72,23 @@ def _finite(number: float) -> float | None:
     return number if math.isfinite(number) else None
 
 
+@dataclass(frozen=True)
+class RatedOutputs:
+    """Columns (n,) with a row per rating: `output`, `rater`, `rating`, and of the output its `system`, `group` of items
+    and `length` in characters."""
+
+    output: ArrayLike
+    rater: ArrayLike
+    rating: ArrayLike
+    system: ArrayLike
+    group: ArrayLike
+    length: ArrayLike
+
+
 def report_as_rater(
-    output: ArrayLike,
-    rater: ArrayLike,
-    rating: ArrayLike,
+    rated: RatedOutputs,
     score: ArrayLike,
     *,
-    system: ArrayLike,
-    group: ArrayLike,
-    length: ArrayLike,
     points: tuple[float, ...],
     same_scale: bool,
     epsilon: float = 0.1,
@@ -88,20 +96,19 @@ def report_as_rater(
 ) -> JudgeReport:
     """Return the report of an evaluator on the outputs that people rated and it scored.
 
-    All columns are (n,), a row per rating: `output`, `rater` and `rating`; the evaluator's `score` (nan: none),
-    `system`, `group` of items and `length` in characters belong to the output. `points`: the points of people's scale.
-    Unless it is on the `same_scale`, the score is brought to people's mean and standard deviation over outputs, which
-    flatters its bias and calibration but not its order. `epsilon`: see `alternative_annotator_test`. `bootstrap`: for
-    the intervals of alpha, over groups of items; None: 1,000 resamples.
+    `score`: (n,) the evaluator's value for the output of each rating, nan where it has none. `points`: the points of
+    people's scale. Unless it is on the `same_scale`, the score is brought to people's mean and standard deviation over
+    outputs, which flatters its bias and calibration but not its order. `epsilon`: see `alternative_annotator_test`.
+    `bootstrap`: for the intervals of alpha, over groups of items; None: 1,000 resamples.
     """
-    y = float_column(rating, "rating")
+    y = float_column(rated.rating, "rating")
     x = float_column(score, "score", len(y))
-    columns = {"output": output, "rater": rater, "system": system, "group": group}
+    columns = {name: getattr(rated, name) for name in ("output", "rater", "system", "group")}
     names = {name: identifiers(column, name, len(y)) for name, column in columns.items()}
     known = ~(np.isnan(x) | np.isnan(y))
     y, x = y[known], x[known]
     names = {name: column[known] for name, column in names.items()}
-    size = float_column(length, "length")[known]
+    size = float_column(rated.length, "length")[known]
     outputs, labels = encode(names["output"], "output") if len(y) else (np.zeros(0, dtype=np.int64), np.zeros(0))
     if len(labels) < LEAST_OUTPUTS:
         return _make_empty(len(labels), points, epsilon)

@@ -14,7 +14,7 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +77,7 @@ class Outcome:
 
 def send_requests(
     endpoint: Endpoint, requests: Iterable[Request], check: Callable[[], None], *, wait: float = 0.25
-) -> Iterator[list[Outcome]]:
+) -> Generator[list[Outcome], None, None]:
     """Yield outcomes in lists as they arrive. The caller stores each list and settles its outcomes before the next.
 
     `check` is called every `wait` seconds and may raise to stop; closing the generator stops as well. Requests in

@@ -112,6 +112,7 @@ class Judge:
     def _schema(self) -> str:
         if self.method == "logprobs":
             return ""
+        kind: dict[str, Any]
         if self.is_pairwise:
             name, kind = "verdict", {"type": "string", "enum": list(VERDICTS)}
         elif self.rubric.points:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from evalapp.stats.agreement.judge_report import report_as_rater
+from evalapp.stats.agreement.judge_report import RatedOutputs, report_as_rater
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
@@ -21,10 +21,10 @@ def report(score=SCORE, same_scale=True, **rest):
         "system": ["x", "x", "y", "y"] * 2, "group": ["g", "g", "g", "g", "h", "h", "h", "h"],
         "length": [10, 10, 20, 20, 30, 30, 40, 40], **rest,
     }  # fmt: skip
+    rated = RatedOutputs(OUTPUT, ["a", "b"] * 4, RATING, **columns)
     return report_as_rater(
-        OUTPUT, ["a", "b"] * 4, RATING, score, points=(1, 2, 3, 4, 5), same_scale=same_scale,
-        bootstrap=Bootstrap(resamples=0), **columns,
-    )  # fmt: skip
+        rated, score, points=(1, 2, 3, 4, 5), same_scale=same_scale, bootstrap=Bootstrap(resamples=0)
+    )
 
 
 def test_alpha_is_that_of_the_raters_with_the_evaluator_added():

@@ -110,10 +110,10 @@ def test_a_redirect_is_not_followed(monkeypatch):
     from tests.scoring import judge_server
 
     with run_judge_server() as other, run_judge_server(always=302) as server:
-        send = judge_server._Handler._send
+        send = judge_server.Handler.send
         monkeypatch.setattr(
-            judge_server._Handler,
-            "_send",
+            judge_server.Handler,
+            "send",
             lambda self, status, content, **headers: send(
                 self, status, content, **({"Location": f"{other.url}/chat/completions"} if status == 302 else headers)
             ),
