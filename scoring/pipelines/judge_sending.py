@@ -60,6 +60,9 @@ class Sending:
         # Closed here, so that requests in flight are cut before the run ends.
         with closing(send_requests(self.endpoint, self._within_budget(missing), self.context.check)) as lists:
             for outcomes in lists:
+                self.model = self.model or next((one.answer.model for one in outcomes if one.answer), "")
+                # Answers of a new model are stored last, so that a judge under a new name continues with that model.
+                outcomes.sort(key=lambda one: one.answer is not None and one.answer.model != self.model)
                 self._store(outcomes)
                 for one in outcomes:
                     result[make_key(one.request)] = one.reason if one.answer is None else one.answer
@@ -107,7 +110,6 @@ class Sending:
         for one in outcomes:
             if one.answer is None:
                 continue
-            self.model = self.model or one.answer.model
             if one.answer.model != self.model:
                 text = _(
                     "The endpoint now answers as the model %(new)s; the stored answers are by %(old)s. Scores of two "

@@ -15,6 +15,13 @@ from tests.architecture.world import PLAN, World
 
 TEXT = "I would love to, but the rain starts at noon."
 PAIR = {"context": ["Any plans for the weekend?"], "references": ["Maybe the lake trail."]}
+#: JUDGE_ENDPOINTS of the bodies below; nothing is sent to it.
+ENDPOINTS = {
+    "hosted": {
+        "url": "http://127.0.0.1:9/v1", "models": ["tiny"], "key_env": "", "key_file": "", "at_once": 4,
+        "price_in": 0.5, "price_out": 1.5, "timeout": 5.0, "logprobs": True,
+    },
+}  # fmt: skip
 #: A body for each kind of run, for a project with a trained `judge` (ream) and `compare` (comparative).
 RUNS: dict[str, dict[str, Any]] = {
     "annotate": {"evaluator": "judge", "into": "better"},

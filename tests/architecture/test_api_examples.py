@@ -22,7 +22,7 @@ from evalapp.common.api.examples import EXAMPLES, read_examples
 from evalapp.common.api.run_bodies import list_public_jobs
 from evalapp.common.params import read_params
 from scoring.services import online
-from tests.architecture.api_calls import BY_HAND, CALLS, LIVE, RUNS, Call
+from tests.architecture.api_calls import BY_HAND, CALLS, ENDPOINTS, LIVE, RUNS, Call
 from tests.architecture.routes import API, UUID, Rule
 from tests.architecture.test_permissions import ROLES, ask_for_tables, place
 from tests.architecture.world import World, make_world
@@ -234,7 +234,8 @@ def test_every_kind_of_run_has_a_parsed_example():
 
 
 @pytest.mark.parametrize("kind", sorted(RUNS))
-def test_each_run_example_is_accepted_or_refused_with_a_message(kind, world):
+def test_each_run_example_is_accepted_or_refused_with_a_message(kind, world, settings):
+    settings.JUDGE_ENDPOINTS = ENDPOINTS
     client = Client()
     client.cookies["sessionid"] = world.sessions["owner"]
     with transaction.atomic():
@@ -244,4 +245,4 @@ def test_each_run_example_is_accepted_or_refused_with_a_message(kind, world):
     assert answer.status_code in (202, 400, 404, 409), answer.content
     if answer.status_code != 202:
         assert "The request has faults." not in answer.json()["detail"]
-    assert answer.status_code == 202 or kind not in ("export", "score")
+    assert answer.status_code == 202 or kind not in ("export", "judge-check", "score")

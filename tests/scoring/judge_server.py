@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import select
 import threading
 import time
 from collections import Counter
@@ -41,6 +42,8 @@ class JudgeServer:
     requests: list[dict[str, Any]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     digests: Counter[str] = field(default_factory=Counter)
+    #: Released for each "slow" request whose client closes the connection.
+    cuts: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     most_at_once: int = 0
     url: str = ""
     _now: int = 0
@@ -87,9 +90,10 @@ class JudgeServer:
             name = body["response_format"]["json_schema"]["schema"]["required"][0]
             message["content"] = json.dumps({name: value})
         if body.get("logprobs") and what not in ("bare", "refuse"):
-            top = [{"token": str(value), "logprob": math.log(1 - self.spread - 0.01), "bytes": None}]
-            if self.spread:
-                top.append({"token": "1", "logprob": math.log(self.spread), "bytes": None})
+            spread = 0.0 if value == 1 else self.spread
+            top = [{"token": str(value), "logprob": math.log(1 - spread - 0.01), "bytes": None}]
+            if spread:
+                top.append({"token": "1", "logprob": math.log(spread), "bytes": None})
             top.append({"token": "Well", "logprob": math.log(0.01), "bytes": None})
             if what == "words":
                 top = [{"token": "I", "logprob": math.log(0.9)}, {"token": "1", "logprob": math.log(0.1)}]
@@ -132,8 +136,11 @@ class Handler(BaseHTTPRequestHandler):
         if what == "cut":
             self.connection.close()
             return None
-        if what == "slow":
-            time.sleep(30)
+        if what == "slow" and select.select([self.connection], [], [], 30)[0]:
+            # Nothing more is sent on a connection that waits for an answer: the client has closed it.
+            self.owner.cuts.release()
+            self.close_connection = True
+            return None
         if isinstance(what, int):
             message = f"error {what} for {self.headers.get('Authorization')}"
             return self.send(what, {"error": {"message": message}}, **({"Retry-After": "0.01"} if what == 429 else {}))

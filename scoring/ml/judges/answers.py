@@ -42,7 +42,7 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer without model, tokens and time, which are stored separately."""
-        tokens = [[token, [[text, round(p, 6)] for text, p in top]] for token, top in self.tokens]
+        tokens = [[token, [[text, p] for text, p in top]] for token, top in self.tokens]
         return {"text": self.text, "finish": self.finish, "refused": self.refused, "tokens": tokens}
 
     @classmethod

@@ -264,8 +264,12 @@ def read_answer(content: Mapping[str, Any], seconds: float = 0.0) -> Answer:
     choice = content["choices"][0]
     message = choice["message"]
     logprobs = (choice.get("logprobs") or {}).get("content") or ()
+    # Rounded before use, so that stored answers give the same scores.
     tokens = tuple(
-        (str(one["token"]), tuple((str(top["token"]), float(top["logprob"])) for top in one["top_logprobs"][:TOP]))
+        (
+            str(one["token"]),
+            tuple((str(top["token"]), round(float(top["logprob"]), 6)) for top in one["top_logprobs"][:TOP]),
+        )
         for one in logprobs
     )
     usage = content.get("usage") or {}
