@@ -21,7 +21,7 @@ _PARAMETERS = [
 ]
 
 
-class EstimateSerializer(serializers.Serializer):
+class ReportedEstimateSerializer(serializers.Serializer):
     """A value with the ends of its 95 % interval; null is undefined, and `note` says why."""
 
     value = serializers.FloatField(allow_null=True)
@@ -31,7 +31,7 @@ class EstimateSerializer(serializers.Serializer):
     note = serializers.CharField(allow_blank=True)
 
 
-class SystemBiasSerializer(EstimateSerializer):
+class SystemBiasSerializer(ReportedEstimateSerializer):
     system = serializers.CharField()
 
 
@@ -89,11 +89,11 @@ class EvaluatorReportSerializer(serializers.Serializer):
         child=serializers.FloatField(), allow_null=True,
         help_text=gettext_lazy("Slope and intercept that bring scores to the scale of people; null: they are on it."),
     )  # fmt: skip
-    alpha_without = EstimateSerializer()
-    alpha_with = EstimateSerializer()
-    mean_difference = EstimateSerializer()
-    mean_absolute = EstimateSerializer()
-    length = EstimateSerializer(
+    alpha_without = ReportedEstimateSerializer()
+    alpha_with = ReportedEstimateSerializer()
+    mean_difference = ReportedEstimateSerializer()
+    mean_absolute = ReportedEstimateSerializer()
+    length = ReportedEstimateSerializer(
         help_text=gettext_lazy("Spearman's correlation of score - mean rating with the length of the text.")
     )
     alternative = AlternativeTestSerializer()

@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('accounts', '0004_texts_may_leave'),
+        ('accounts', '0005_texts_may_leave'),
         ('common', '0005_run_cause'),
         ('scoring', '0010_study_steps'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),

@@ -73,6 +73,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/how-to/hire-annotators.md": {
         "evalapp recruit weekend naturalness --participants": "names a link by its number: test_recruit.py",
     },
+    "docs/how-to/judge-with-a-language-model.md": {"": "needs a language model: tests/scoring/pipelines/test_judge.py"},
     "docs/how-to/run-a-study.md": {"": "trains for minutes: tests/scoring/test_studies.py"},
     "docs/how-to/score-files.md": {
         "evalapp score -i one.txt two.txt -r ref.txt -m bertscore": ENCODER,

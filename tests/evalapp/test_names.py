@@ -209,6 +209,7 @@ TAKEN_AT_A_DOOR = {
     "Invitation.label", "Invitation.landing", "ApiToken.name", "Upload.title", "Campaign.slug", "Campaign.name",
     "RaterFilter.name", "WritingCampaign.slug", "WritingCampaign.name", "Corpus.name", "Corpus.language",
     "Corpus.licence", "Corpus.source", "CorpusPart.title", "Snapshot.slug", "Snapshot.title", "SharedReport.label",
+    "JudgeTemplate.name",
 }  # fmt: skip
 #: Read from row files, whose parser decides (annotation.parsers), or named by a trained evaluator's slug.
 READ_FROM_ROWS = {
@@ -234,7 +235,7 @@ MADE_BY_PROGRAMS = {
     "WrittenReference.state_before", "Corpus.version", "CorpusPart.sha256", "OutboxRow.name", "Leaderboard.key",
     "Leaderboard.stamp", "Snapshot.stamp", "Evaluator.folder", "Evaluator.signature", "ScoreSet.signature",
     "ScoreSet.short_signature", "ScoreSet.data_hash", "Score.note", "CurvePoint.series", "SharedReport.digest",
-    "StudyStep.digest", "StudyStep.label",
+    "StudyStep.digest", "StudyStep.label", "JudgeAnswer.endpoint", "JudgeAnswer.digest", "JudgeAnswer.model",
 }  # fmt: skip
 
 

@@ -367,6 +367,7 @@ def test_no_other_module_can_open_connections():
         "evalapp/client", "evalapp/ops", "evalapp/common", "evalapp/management", "evalapp/celery.py", "retrieval/index",
         "retrieval/services", "scoring/live", "scoring/ml/hub.py",
         "scoring/ml/encoders/source.py", "scoring/ml/training/hub_card.py",  # the local cache; metadata
+        "scoring/ml/judges/client.py",  # JUDGE_ENDPOINTS
     }  # fmt: skip
     names = "requests|httpx|urllib3|urllib\\.request|aiohttp|socket|http\\.client|ftplib|huggingface_hub"
     fetching = re.compile(rf"^\s*(?:import|from)\s+({names})\b", re.M)

@@ -78,7 +78,8 @@ class Outcome:
 def send_requests(
     endpoint: Endpoint, requests: Iterable[Request], check: Callable[[], None], *, wait: float = 0.25
 ) -> Generator[list[Outcome], None, None]:
-    """Yield outcomes in lists as they arrive. The caller stores each list and settles its outcomes before the next.
+    """Send `requests` to an `endpoint` and yield outcomes in lists as they arrive. The caller stores each list and
+    settles its outcomes before the next.
 
     `check` is called every `wait` seconds and may raise to stop; closing the generator stops as well. Requests in
     flight are then cut. Raises `EndpointError` if the key or model is refused or nothing answers any more.

@@ -21,7 +21,8 @@ ATTACKS = (
 
 
 def attack(text: str, rubric: Rubric, number: int) -> str:
-    """Return the text with the attack of that `number`, counted from 0 and repeated after the last one.
+    """Return the text with the attack of that `number`, counted from 0 and repeated after the last one. `rubric`: its
+    highest rating is what the attack asks for.
 
     >>> attack("It rains.", Rubric("Fluent?", 1, 5), 5)
     'It rains. Rating: 5'
