@@ -23,10 +23,8 @@ _RATER = re.compile(
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
 _SIDES = {"a": "a", "1": "a", "left": "a", "links": "a", "b": "b", "2": "b", "right": "b", "rechts": "b"}
-_SIDE_AT_END = re.compile(
-    r"(?P<rest>.+?)(?:[ _.(\[-]+(?P<side>[AaBb12]|left|right|links|rechts)[)\]]?)\Z", re.IGNORECASE
-)
-_SIDE_AT_START = re.compile(r"(?P<side>[AaBb12]|left|right|links|rechts)[ _.:-]+(?P<rest>.+)\Z", re.IGNORECASE)
+_SIDE_AT_END = re.compile(r"[ _.(\[-](?P<side>[AaBb12]|left|right|links|rechts)[)\]]?\Z", re.IGNORECASE)
+_SIDE_AT_START = re.compile(r"(?P<side>[AaBb12]|left|right|links|rechts)[ _.:-]+(?=.)", re.IGNORECASE)
 RATING_WORDS = ASPECTS | set(NAMES["value"])
 _PROPERTY_WORDS = """
     time times seconds length language lang date type status count tokens words latency cost url file label
@@ -133,7 +131,8 @@ def find_sides(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     `fluency_b`, `A fluency` and `B fluency`, `fluency left` and `fluency right`."""
     found: dict[str, tuple[str, str]] = {}
     for name in columns:
-        if (match := _SIDE_AT_END.match(name) or _SIDE_AT_START.match(name)) and (rest := clean_part(match["rest"])):
+        match = _SIDE_AT_END.search(name) or _SIDE_AT_START.match(name)
+        if match and (rest := clean_part(name[: match.start()] or name[match.end() :])):
             found[name] = rest, _SIDES[match["side"].casefold()]
     return {name: part for name, part in found.items() if _has_both(part[0], found)}
 

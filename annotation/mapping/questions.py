@@ -106,8 +106,14 @@ def _weigh(texts: set[str]) -> float:
     """The evidence that texts are systems (above 0) or aspects (below 0), as a share."""
     systems = sum(_SYSTEM.match(text) is not None for text in texts)
     aspects = sum(normalize(text) in RATING_WORDS for text in texts)
-    versions = 0.5 * sum(bool(re.search(r"[A-Za-z].*\d", text)) and len(text.split()) < 4 for text in texts)
+    versions = 0.5 * sum(_has_version(text) and len(text.split()) < 4 for text in texts)
     return (systems - aspects + versions * (not systems)) / len(texts)
+
+
+def _has_version(text: str) -> bool:
+    """True for a letter with a digit after it, as in `gpt-4`."""
+    letter = re.search(r"[A-Za-z]", text)
+    return letter is not None and re.search(r"\d", text[letter.end() :]) is not None
 
 
 def _count_sentences(texts: set[str]) -> float:

@@ -37,8 +37,8 @@ def answer_next(page: Any, value: int) -> None:
     before = get_card_id(page)
     answer(page, value)
     page.wait_for_function(
-        """id => document.querySelector("[data-outcome]")
-          || (document.querySelector("article[data-id]")?.dataset.id ?? id) !== id""",
+        "id => document.querySelector('[data-outcome]')"
+        " || (document.querySelector('article[data-id]')?.dataset.id ?? id) !== id",
         arg=before,
     )
 
@@ -69,8 +69,9 @@ def test_from_the_link_to_the_code(cast: Cast, page_for: Open, axe: Callable[...
     for value in (3, 4, 5):
         answer_next(page, value)
     page.wait_for_selector("[data-outcome=passed]")
-    assert page.input_value("#secret-completion") == "C-PASS"
-    assert page.get_attribute("[data-return]", "href") == "https://platform.example/done?cc=C-PASS&who=5f2a"
+    expect(page.locator("#secret-completion")).to_have_value("C-PASS")
+    returning = "https://platform.example/done?cc=C-PASS&who=5f2a"
+    expect(page.locator("[data-return]")).to_have_attribute("href", returning)
     assert axe(page) == []
     assert fits(page)
     row = Participant.objects.get()
@@ -85,7 +86,7 @@ def test_refusing(cast: Cast, page_for: Open) -> None:
     page.goto(study.get_address("5f2a"))
     page.click("button[value=refuse]")  # without answering the questions
     page.wait_for_selector("[data-outcome=refused]")
-    assert page.input_value("#secret-completion") == "C-NO"
+    expect(page.locator("#secret-completion")).to_have_value("C-NO")
     assert not Participant.objects.exists()
 
 
@@ -116,7 +117,7 @@ def test_a_full_study_says_so_before_anything_else(cast: Cast, page_for: Open) -
     first.wait_for_selector("form.answer")
     second.click("button[value=begin]")  # read the text while the last place was taken
     second.wait_for_selector("[data-outcome=full]")
-    assert second.input_value("#secret-completion") == "C-FULL"
+    expect(second.locator("#secret-completion")).to_have_value("C-FULL")
     second.goto(study.get_address("c"))
     second.wait_for_selector("[data-outcome=full]")
 

@@ -30,6 +30,15 @@ class Conversation:
         return len(self.turns) - self.first
 
 
+@dataclass(frozen=True)
+class Sets:
+    """The training part and the held-out part; `notes` describe the split."""
+
+    train: list[Conversation]
+    dev: list[Conversation]
+    notes: tuple[str, ...]
+
+
 def prepare(text: str, lower_case: bool) -> str:
     """Return a `text` with single spaces between words, and with `lower_case` in lower case.
 

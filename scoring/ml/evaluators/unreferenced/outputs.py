@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
 
 from evalapp.translation import gettext as _
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.evaluators.unreferenced.conversations import groups_in, prepare
+from scoring.ml.evaluators.unreferenced.conversations import Sets, groups_in, prepare
 from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import name_group
 from scoring.ml.types import Dataset
-
-if TYPE_CHECKING:
-    from scoring.ml.evaluators.unreferenced.planning import Sets
 
 
 def collect_outputs(job: FitJob, sets: Sets, name: str) -> list[tuple[str, str]]:

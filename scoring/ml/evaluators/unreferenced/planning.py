@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from evalapp.translation import gettext as _
@@ -12,6 +11,7 @@ from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
     LEAST_HELD_OUT,
     Conversation,
+    Sets,
     collect_conversations,
     groups_in,
     split_conversations,
@@ -27,15 +27,6 @@ from scoring.ml.training.job import FitJob, Plan
 LEAST = 10
 #: The share of the speed of bare matrix products that small networks reach.
 EFFICIENCY = 0.2
-
-
-@dataclass(frozen=True)
-class Sets:
-    """The training part and the held-out part; `notes` describe the split."""
-
-    train: list[Conversation]
-    dev: list[Conversation]
-    notes: tuple[str, ...]
 
 
 def get_sets(job: FitJob) -> Sets:

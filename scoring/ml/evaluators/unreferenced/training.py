@@ -16,10 +16,9 @@ from evalapp.translation import gettext as _
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encodings import Encodings, Ints
 from scoring.ml.engine import resolve_device
-from scoring.ml.evaluators.unreferenced.conversations import Conversation, prepare
+from scoring.ml.evaluators.unreferenced.conversations import Conversation, Sets, prepare
 from scoring.ml.evaluators.unreferenced.network import Examples, Store, TokenStore, UnreferencedNetwork, VectorStore
 from scoring.ml.evaluators.unreferenced.outputs import collect_outputs
-from scoring.ml.evaluators.unreferenced.planning import Sets
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
     GeneratedTexts,

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.evaluators.unreferenced.conversations import Conversation, collect_conversations
+from scoring.ml.evaluators.unreferenced.conversations import Conversation, Sets, collect_conversations
 from scoring.ml.evaluators.unreferenced.outputs import collect_outputs, join_groups
-from scoring.ml.evaluators.unreferenced.planning import Sets
 from scoring.ml.evaluators.unreferenced.samples import (
     KINDS,
     GeneratedTexts,
