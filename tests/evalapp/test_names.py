@@ -12,6 +12,7 @@ from django.db import models
 from django.test import Client
 
 from annotation.allocation.plan import read_plan
+from annotation.allocation.recruitment import read_participant_id, read_recruitment
 from annotation.allocation.writing_plan import read_writing_plan
 from annotation.parsers import shorten_name
 from evalapp.accounts.models import Membership, Project, User
@@ -101,6 +102,10 @@ def test_campaign_plans_refuse_hidden_characters_by_field():
     found, problems = read_writing_plan({"name": f"More{BAD}", "slug": "x\u200b", "kind": "ream"})
     assert found is None
     assert [where for where, _ in problems][:2] == ["name", "slug"]
+    found, problems = read_recruitment({"label": f"May{BAD}", "places": 3})
+    assert found is None
+    assert [where for where, _ in problems] == ["label"]
+    assert read_participant_id(f"5f2a{BAD}")[1]
 
 
 def test_hidden_characters_are_removed_from_file_names():
@@ -210,6 +215,7 @@ TAKEN_AT_A_DOOR = {
     "RaterFilter.name", "WritingCampaign.slug", "WritingCampaign.name", "Corpus.name", "Corpus.language",
     "Corpus.licence", "Corpus.source", "CorpusPart.title", "Snapshot.slug", "Snapshot.title", "SharedReport.label",
     "JudgeTemplate.name",
+    "Recruitment.label", "Participant.external_id", "ParticipantBan.external_id",
 }  # fmt: skip
 #: Read from row files, whose parser decides (annotation.parsers), or named by a trained evaluator's slug.
 READ_FROM_ROWS = {
@@ -221,6 +227,7 @@ READ_FROM_ROWS = {
 #: Free text that is not used as a name or key.
 SENTENCES = {
     "CampaignAspect.question", "Assignment.skip_reason", "WritingTask.skip_reason", "WrittenReference.reason",
+    "ParticipantBan.reason",
 }  # fmt: skip
 #: Not editable, or only as a digest, a state or a number.
 MADE_BY_PROGRAMS = {
@@ -236,6 +243,7 @@ MADE_BY_PROGRAMS = {
     "Leaderboard.stamp", "Snapshot.stamp", "Evaluator.folder", "Evaluator.signature", "ScoreSet.signature",
     "ScoreSet.short_signature", "ScoreSet.data_hash", "Score.note", "CurvePoint.series", "SharedReport.digest",
     "StudyStep.digest", "StudyStep.label", "JudgeAnswer.endpoint", "JudgeAnswer.digest", "JudgeAnswer.model",
+    "Recruitment.digest", "Participant.browser", "Participant.code",
 }  # fmt: skip
 
 
