@@ -69,7 +69,7 @@ class AssistedComparisons:
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class JudgedPairs:
     """Judgements by kind, a pair of systems `first` < `second` of the rated ones: kind, outcome of the first and group,
     (m,). `fold` (groups,). `change` (groups, kinds): the wins that predictions with weight 1 add, centred by kind: over
     all pairs of outputs, as many as judgements, minus those of the judged pairs."""
@@ -117,13 +117,15 @@ def rank_by_assisted_comparisons(
     model: Any = "davidson" if method == "davidson" else "bradley-terry"
     human = fit_judgements(judged, model)
     rated = judged.linked if method == "win-rate" else human.rated
-    pairs = _collect_pairs(judged, rated, np.unique(items[one])[judged.item], outputs, bootstrap.seed)
+    pairs = collect_pairs(judged, rated, np.unique(items[one])[judged.item], outputs, bootstrap.seed)
     if method == "win-rate":
         return _by_win_rate(judged, pairs, bootstrap)
     return _by_model(judged, human, pairs, bootstrap)
 
 
-def _collect_pairs(judged: Judgements, rated: BoolArray, item: IntArray, outputs: ScoredOutputs, seed: int) -> _Pairs:
+def collect_pairs(
+    judged: Judgements, rated: BoolArray, item: IntArray, outputs: ScoredOutputs, seed: int
+) -> JudgedPairs:
     """Return the judgements among the `rated` systems with the predictions for all pairs of outputs. `item`: code of
     each judgement's item among the items of `outputs`."""
     items, item_labels = encode(outputs.item, "item")
@@ -165,7 +167,7 @@ def _collect_pairs(judged: Judgements, rated: BoolArray, item: IntArray, outputs
         change[:, u] -= np.bincount(group_of[own[mine]], predicted - mean, len(labels))
         n_pairs += len(answered)
     n_judged = len(np.unique(own * max(len(first), 1) + kind))
-    return _Pairs(first, second, kind, outcome, group_of[own], fold, change, n_pairs, n_judged)
+    return JudgedPairs(first, second, kind, outcome, group_of[own], fold, change, n_pairs, n_judged)
 
 
 def _fit_slopes(points: FloatArray, difference: FloatArray, fold: IntArray, n_folds: int) -> FloatArray:
@@ -181,7 +183,7 @@ def _fit_slopes(points: FloatArray, difference: FloatArray, fold: IntArray, n_fo
     return np.maximum(slopes, 0.0)
 
 
-def _fit_weights(pairs: _Pairs, human: FloatArray, change: FloatArray) -> FloatArray:
+def _fit_weights(pairs: JudgedPairs, human: FloatArray, change: FloatArray) -> FloatArray:
     """Return the weight (folds,) that minimises the sum of the systems' variances, fitted without the fold. `human` and
     `change`: influence of each group on the values (groups, s), and its change for weight 1."""
     products, squares = (human * change).sum(axis=1), (change**2).sum(axis=1)
@@ -193,7 +195,9 @@ def _fit_weights(pairs: _Pairs, human: FloatArray, change: FloatArray) -> FloatA
     return weights
 
 
-def _by_model(judged: Judgements, human: ComparisonFit, pairs: _Pairs, bootstrap: Bootstrap) -> AssistedComparisons:
+def _by_model(
+    judged: Judgements, human: ComparisonFit, pairs: JudgedPairs, bootstrap: Bootstrap
+) -> AssistedComparisons:
     settings = f"{judged.settings}|interval:sandwich(cluster)"
     plain = rank_fitted(judged, human, settings, bootstrap)
     names = [name for name, is_rated in zip(np.asarray(judged.labels).tolist(), human.rated, strict=True) if is_rated]
@@ -234,7 +238,7 @@ def _by_model(judged: Judgements, human: ComparisonFit, pairs: _Pairs, bootstrap
     return replace(nothing, assisted=ranking, variance=variance, weight=float(weights.mean()))
 
 
-def _by_win_rate(judged: Judgements, pairs: _Pairs, bootstrap: Bootstrap) -> AssistedComparisons:
+def _by_win_rate(judged: Judgements, pairs: JudgedPairs, bootstrap: Bootstrap) -> AssistedComparisons:
     labels = np.asarray(judged.labels)
     linked = np.flatnonzero(judged.linked)
     n_groups, n = len(pairs.change), len(linked)

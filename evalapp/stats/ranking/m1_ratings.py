@@ -26,8 +26,9 @@ def compare_with_reference(
     """Return the verdicts of each person on each generation against the output of the system `reference` for the same
     item, from that person's own ratings.
 
-    The columns have a row per rating of an aspect. Means over raters count as ratings by a single person. Raises
-    ValueError if the columns differ in length, if a person rated an output twice, or if nobody rated the reference.
+    `items`, `systems`, `raters` and `values` are columns with a row per rating of an aspect. Means over raters count
+    as ratings by a single person. Raises ValueError if the columns differ in length, if a person rated an output twice,
+    or if nobody rated the reference.
     """
     if len({len(items), len(systems), len(raters), len(values)}) > 1:
         raise ValueError("items, systems, raters and values must have the same length")

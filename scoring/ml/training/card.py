@@ -96,7 +96,11 @@ def _agreement(artefact: Artefact) -> list[str]:
             "most frequent verdict were held out.",
             "",
         ]
-    return [*lines, *(_correlations(correlations) if correlations else []), *(_verdicts(verdicts) if verdicts else [])]
+    return [
+        *lines,
+        *(_correlations(correlations) if correlations else []),
+        *(describe_verdicts(verdicts) if verdicts else []),
+    ]
 
 
 def _correlations(rows: Sequence[Row]) -> list[str]:
@@ -132,7 +136,8 @@ def _elsewhere(rows: Sequence[Row]) -> list[str]:
     return [*lines, ""]
 
 
-def _verdicts(rows: Sequence[Row]) -> list[str]:
+def describe_verdicts(rows: Sequence[Row]) -> list[str]:
+    """Return the lines of a card about verdicts on compared pairs; `rows`: as in `record.verdicts`."""
     counts = [row[groups] for row in rows for kind, groups in SHARES.items() if row[kind]["low"] is not None]
     lines = [
         f"**Verdicts on compared pairs.** {HELD_OUT}; {INTERVALS}. Every pair of outputs counts once, with the verdict "

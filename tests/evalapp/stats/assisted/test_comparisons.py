@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize_scalar
 from scipy.special import expit
 
-from evalapp.stats.assisted.comparisons import ScoredOutputs, _collect_pairs, rank_by_assisted_comparisons
+from evalapp.stats.assisted.comparisons import ScoredOutputs, collect_pairs, rank_by_assisted_comparisons
 from evalapp.stats.core.coding import ColumnError
 from evalapp.stats.ranking.comparisons import ComparisonModel, rank_by_comparisons
 from evalapp.stats.ranking.judgements import PairwiseComparisons, read_judgements
@@ -120,7 +120,7 @@ def test_win_rate_by_hand():
     first, second = 2 * np.arange(10), 2 * np.arange(10) + 1
     verdict = np.where(outputs.score[first] + rng.normal(size=10) > outputs.score[second], "a", "b")
     judged = read_judgements(PairwiseComparisons(system[first], system[second], verdict, item=item[first]))
-    pairs = _collect_pairs(judged, judged.linked, item[first], outputs, 0)
+    pairs = collect_pairs(judged, judged.linked, item[first], outputs, 0)
     points = expit(slopes(pairs, outputs) * (outputs.score[::2] - outputs.score[1::2]) / np.std(outputs.score))
     assert pairs.change.sum() == pytest.approx(10 * (points.mean() - points[:10].mean()))
 

@@ -13,7 +13,7 @@ import pytest
 
 from scoring.ml import fit, load
 from scoring.ml.base import Evaluator
-from scoring.ml.training.card import _verdicts
+from scoring.ml.training.card import describe_verdicts
 from scoring.ml.training.verdicts import collect_pairs, compare_with_people
 from scoring.ml.types import Comparison, Dataset, Item, Output, Record
 from tests.scoring.ml.evaluators.comparative.data import make
@@ -134,7 +134,7 @@ def test_comparative_evaluator_is_asked_for_its_verdicts() -> None:
     # People decided items 0, 1, 2 and 8; the evaluator decides 1, 2 and 8.
     assert (row["coverage"]["value"], row["coverage"]["n"]) == (3 / 4, 4)
     assert (row["right_if_called"]["value"], row["right_if_called"]["n"]) == (pytest.approx(2 / 3), 3)
-    card = "\n".join(_verdicts([row]))
+    card = "\n".join(describe_verdicts([row]))
     assert re.search(r"decides 0\.750.* and is right then on 0\.667.*; forced to decide all, .* 0\.750", card)
     assert "coverage" not in list_rows(Words())[0]
 
