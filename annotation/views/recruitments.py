@@ -154,9 +154,9 @@ def payments_file(request: HttpRequest, slug: str, pk: int, number: int) -> Http
     columns = [*PAY_COLUMNS, *row.plan.meta_parameters]
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(columns)
+    writer.writerow(map(guard_cell, columns))
     for person in list_payments(row):
-        writer.writerow([guard_cell(_as_cell(person[name])) for name in columns])
+        writer.writerow(map(guard_cell, (_as_cell(person[name]) for name in columns)))
     response = HttpResponse("\ufeff" + text.getvalue(), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{campaign.slug}-participants-{row.pk}.safe.csv"'
     return response
