@@ -17,6 +17,7 @@ from annotation.models import Aspect, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.common.models import AuditEvent
+from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .aspects import choose_aspect
@@ -127,7 +128,7 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
     sets = ScoreSet.objects.filter(
         project=project, evaluator__kind=Evaluator.Kind.JUDGE, aspect=score_set.aspect, scored_at__isnull=False
     )
-    for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("evaluator__slug", "pk"):
+    for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("pk"):
         if not score_set.evaluator.is_judge or other.evaluator.options["kind"] != score_set.evaluator.options["kind"]:
             continue
         theirs = dict(Score.objects.filter(score_set=other, value__isnull=False).values_list("output", "value"))
@@ -141,7 +142,7 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
             "mean_difference": float(np.mean(a - b)) if len(shared) else None,
             "mean_absolute": float(np.mean(np.abs(a - b))) if len(shared) else None,
         })  # fmt: skip
-    return result
+    return sorted(result, key=lambda row: natural_key(row["evaluator"]))
 
 
 def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:

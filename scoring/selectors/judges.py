@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Aspect, Campaign, CampaignAspect
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
+from evalapp.names import natural_key
 
 from ..models import JudgeAnswer, JudgeTemplate
 from .aspects import find_campaign
@@ -94,9 +95,10 @@ def list_templates(project: Project) -> list[PromptTemplate]:
     from scoring.ml.judges import TEMPLATES, PromptTemplate
 
     newest: dict[str, JudgeTemplate] = {}
-    for row in JudgeTemplate.objects.filter(project=project).order_by("name", "version"):
+    for row in JudgeTemplate.objects.filter(project=project).order_by("version"):
         newest[row.name] = row
-    own = [PromptTemplate(str(row), row.kind, row.text) for row in newest.values()]
+    rows = [newest[name] for name in sorted(newest, key=natural_key)]
+    own = [PromptTemplate(str(row), row.kind, row.text) for row in rows]
     return [*TEMPLATES.values(), *own]
 
 

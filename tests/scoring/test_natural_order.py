@@ -345,7 +345,8 @@ def test_no_query_sorts_by_a_name_that_has_a_natural_order():
 
 #: Queries by name for something else: error messages, searches with a limit, projects, rows that are sorted later.
 OTHER_LISTS = {
-    "scoring/selectors/inputs.py", "scoring/selectors/project_search.py", "retrieval/selectors/corpora.py",
+    "scoring/selectors/inputs.py", "scoring/selectors/project_search.py", "scoring/selectors/further.py",
+    "retrieval/selectors/corpora.py",
     "evalapp/accounts/views/account.py",
 }  # fmt: skip
 

@@ -179,9 +179,15 @@ def test_only_relevant_fields_are_offered(judged):
 def test_unselectable_values_are_not_offered(judged, settings):
     settings.ENCODERS = []
     form = TrainForm(project=judged, entry=get_entry("maude"))
-    names = ["generator", "translator", "back translator"]
+    names = ["generator", "translator", "back translator", "paraphraser"]
     assert [label for label, *_ in form.lacking] == names
-    assert {"encoder", "option_generator", "option_translator", "option_back_translator"}.isdisjoint(form.fields)
+    assert {
+        "encoder",
+        "option_generator",
+        "option_translator",
+        "option_back_translator",
+        "option_paraphraser",
+    }.isdisjoint(form.fields)
     apply = ApplyForm(project=judged, entry=get_entry("bleurt"))
     assert [option.name for option in apply.lacking] == ["encoder"]
     assert "option_encoder" not in apply.fields

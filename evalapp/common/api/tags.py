@@ -8,7 +8,7 @@ TAGS = {
     "Data": (
         "items", "systems", "outputs", "ratings", "comparisons", "dialogues", "uploads", "exports", "confirmations",
     ),
-    "Campaigns": ("campaigns", "assignments", "flags", "rater-filters", "power"),
+    "Campaigns": ("campaigns", "assignments", "flags", "rater-filters", "power", "recruitments", "participants"),
     "Writing": ("writing", "writing-tasks", "writing-flags", "written"),
     "References": ("references", "reference-sets", "candidates", "corpora"),
     "Evaluators": ("evaluators", "scores"),

@@ -20,6 +20,7 @@ from scipy.stats import t as student
 from evalapp.stats.assisted.means import RankedValues, deal_folds, rank_values
 from evalapp.stats.core.coding import BoolArray, ColumnError, FloatArray, IntArray, encode, float_column, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.ranking.bradley_terry import (
     ELO,
     fit_counts,
@@ -108,6 +109,7 @@ def rank_by_assisted_comparisons(
 
     Models have sandwich intervals over groups and the rank sets of `rank_by_comparisons`; win rates have t intervals
     over groups, and ranks from resamples. Raises `ColumnError` for columns that do not fit."""
+    refuse_options(bootstrap, "cluster")
     one, two = np.asarray(first, dtype=np.int64), np.asarray(second, dtype=np.int64)
     items, clusters, systems = encode(outputs.item, "item")[0], np.asarray(outputs.cluster), np.asarray(outputs.system)
     if (items[one] != items[two]).any():

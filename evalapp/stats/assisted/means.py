@@ -17,6 +17,7 @@ from scipy.stats import t as student
 
 from evalapp.stats.core.coding import BoolArray, ColumnError, FloatArray, IntArray, encode, float_column, snap
 from evalapp.stats.core.estimate import Estimate
+from evalapp.stats.core.options import refuse_options
 from evalapp.stats.ranking.systems import NO_JUDGEMENT, Ranking, SystemScore, link_tiers, rank_intervals
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
@@ -303,6 +304,7 @@ def rank_by_assisted_mean(means: AssistedMeans, bootstrap: Bootstrap = DEFAULT_B
     same draws for all systems (as `rank_by_mean`). Fitted weights stay as they are in the resamples.
 
     means: of `estimate_means`. bootstrap: resamples, seed and confidence; groups are those of `means`."""
+    refuse_options(bootstrap, "cluster")
     values, n_groups, n_systems = snap(means.value), len(means.tables), len(means.labels)
     sums = resampled_sums(
         means.tables.reshape(n_groups, -1), np.arange(n_groups), n_groups,

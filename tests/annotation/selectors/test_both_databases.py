@@ -155,6 +155,7 @@ WITHOUT_NULLS = {
     "finished_at": "only of runs and uploads that have ended", "revision": "only of parts that are in the index",
     "position": "null in the audit alone, where rows without one are left out",
     "number": "null in faults of uploads alone, which are not sorted by it",
+    "output": "null in ratings of dialogues alone; sorted are ratings of outputs",
     "system": "null in dialogues alone; sorted are outputs",
 }  # fmt: skip
 

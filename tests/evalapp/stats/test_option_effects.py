@@ -19,6 +19,8 @@ from evalapp.stats.agreement.coefficients import agreement_table
 from evalapp.stats.agreement.icc import icc, iccs
 from evalapp.stats.agreement.kappa import cohen_kappa, fleiss_kappa, percent_agreement
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.assisted.comparisons import ScoredOutputs, rank_by_assisted_comparisons
+from evalapp.stats.assisted.means import estimate_means, rank_by_assisted_mean
 from evalapp.stats.correlation.ceiling import OutputRatings, noise_ceiling
 from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue_correlations
 from evalapp.stats.correlation.matrix import correlation_matrix
@@ -106,6 +108,12 @@ CALLS = [
               cluster=np.arange(60) // 4),
     resampled(one_against_others, JUDGED, cluster=np.arange(120) // 6),
     resampled(rank_by_mean, RATING, ITEM[OUTPUT], SYSTEM[OUTPUT], cluster=BY_RATING),
+    resampled(rank_by_assisted_mean, estimate_means(np.where(ITEM % 2, HUMAN, np.nan), GOOD, ITEM, SYSTEM),
+              cluster=BY_ITEM),
+    Call(rank_by_assisted_comparisons,
+         (*(SYSTEMS * (np.arange(len(SIDES)) % ITEMS)[:, None] + SIDES).T, VERDICT,
+          ScoredOutputs(ITEM, ITEM, SYSTEM, GOOD)),
+         {"method": "win-rate", "bootstrap": RESAMPLED}, BY_ITEM),
     resampled(rank_by_win_rate, np.arange(len(SIDES)), SIDES[:, 0], SIDES[:, 1], VERDICT,
               cluster=np.arange(len(SIDES)) // 4),
     resampled(rank_by_m1, ITEM, SYSTEM, np.where(HUMAN > 4, "a", "b"), cluster=BY_ITEM),

@@ -14,7 +14,7 @@ ROOT = Path(scoring.ml.__file__).parents[2]
 MODULES = [
     ".".join(path.relative_to(ROOT).with_suffix("").parts)
     for path in sorted((ROOT / "scoring/ml").rglob("*.py"))
-    if ">>>" in path.read_text(encoding="utf-8")
+    if ">>> " in path.read_text(encoding="utf-8")
 ]
 
 

@@ -104,9 +104,9 @@ def test_data_that_are_not_enough_are_a_result(toy, client):
 
 
 def test_command_prints_the_verdict(toy, capsys):
-    call_command("train", "toy", project="alpha", check=True, folds=2, json=True)
+    call_command("train", "toy", "--project", "alpha", check=True, folds=2, json=True)
     assert json.loads(capsys.readouterr().out)["plan"]["verdict"]["code"] == "too-few"
     with pytest.raises(SystemExit) as ended:
-        call_command("train", "toy", project="alpha", check=True, folds=20, json=True)
+        call_command("train", "toy", "--project", "alpha", check=True, folds=20, json=True)
     assert ended.value.code == 1
     assert json.loads(capsys.readouterr().out)["plan"]["verdict"]["code"] == "not-enough"

@@ -57,6 +57,7 @@ TABLES = [
     ("metrics/by_ratings.py", "The accuracies of pairs", "metrics.by_ratings.extra_figures", RATED),
     ("metrics/by_ratings.py", "The coefficients divided by the noise ceiling", "metrics.by_ratings.corrected", RATED),
     ("side_figures.py", "The note of the table", "metrics.by_ratings._note", RATED),
+    ("metrics/compute.py", "The judgements that evaluators save", "metrics.compute._find_saved", RATED),
     ("references/compute.py", "The differences between reference sets", "references.compute.compare", SETS),
     ("metrics/ranked.py", "The tests between evaluators", "metrics.ranked._tell_apart", RANKED),
     ("metrics/ranked.py", "The pairwise accuracy of systems", "metrics.ranked.system_pairwise_accuracy", RANKED),

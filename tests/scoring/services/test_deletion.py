@@ -78,7 +78,7 @@ def test_evaluator_of_a_writing_campaign_stays(mine, cast, state):
 
 def test_every_kind_of_run_is_covered():
     """A new kind has a line in `NAMING`, or refers to no evaluator."""
-    without = {"plan", "study", "study-plan"}
+    without = {"judge", "judge-check", "plan", "study", "study-plan"}
     kinds = {job.kind for job in all_jobs() if job.pipeline.startswith("scoring.") and not job.is_former}
     assert kinds - set(NAMING) == without
     assert names_in({"evaluators": None, "query": None, "evaluator": 3, "name": "x"}) == set()

@@ -72,7 +72,7 @@ def test_metric_and_trained_evaluator_work_with_it(deberta, tmp_path):
 
 def test_missing_package_is_named(deberta, monkeypatch):
     monkeypatch.setattr(loading, "_is_installed", lambda name: name != "sentencepiece")
-    with pytest.raises(EncoderError, match=r"sentencepiece .*requirements\.txt"):
+    with pytest.raises(EncoderError, match=r"sentencepiece .*evalapp\[torch\]"):
         load_tokenizer(find_encoder(str(deberta)))
 
 

@@ -70,7 +70,7 @@ def test_saved_and_loaded_scores_the_same(trained: dict[str, Any], name: str, tm
     assert len(loaded.artefact.fixtures) == 10
     card = (tmp_path / "out" / "card.md").read_text(encoding="utf-8")
     assert "not trained on human judgements" in card
-    assert "No generator was named" in card
+    assert "Neither a generator nor own_outputs" in card
 
 
 def test_missing_context_is_undefined_and_empty_text_is_worst(trained: dict[str, Any], name: str) -> None:
@@ -376,7 +376,7 @@ def test_missing_input_is_reported_before_training(dialogues: Dataset, encoder: 
         plan("maude", dialogues, encoder=encoder, translator=str(tmp_path))
     with pytest.raises(InvalidOption, match="no folder of a transformers model"):
         plan("maude", dialogues, encoder=encoder, generator=str(tmp_path / "none"))
-    with pytest.raises(InvalidOption, match="needs translator"):
+    with pytest.raises(InvalidOption, match="needs a paraphraser, or translator"):
         plan("maude", dialogues, encoder=encoder, paraphrased=0.5)
     with pytest.raises(InvalidOption, match="one of"):
         plan("maude", dialogues, encoder=encoder, negatives="some")
