@@ -9,6 +9,7 @@ import numpy as np
 from evalapp.side_figures import side_figure
 from evalapp.stats.assisted.means import estimate_means, find_saved, place_means
 from evalapp.stats.core.coding import BoolArray, IntArray
+from evalapp.translation import gettext as _
 from scoring.boards.base import AspectInfo, Data, Progress, Query, Table
 from scoring.boards.choices import BY_COMPARISONS
 from scoring.boards.metrics.by_ratings import evaluators_table
@@ -32,7 +33,7 @@ def compute(data: Data, query: EvaluatorsQuery, progress: Progress | None = None
     sets = replace(sets, unapplied=data.list_unapplied(query))
     table = evaluators_table(people, sets, _settings(data, query), aspect=aspect.name, progress=progress)
     if query.level == "segment" and table["rows"]:
-        with side_figure("The judgements that evaluators save"):
+        with side_figure(_("The judgements that evaluators save")):
             saved = _find_saved(data, query, aspect, people)
             table["rows"] = [{**row, "saved": saved.get(row["score_set"])} for row in table["rows"]]
     return table
