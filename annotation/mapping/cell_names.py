@@ -16,10 +16,11 @@ _LINK_WORDS = """
 #: Words that are no part of a name of a system or an aspect at its edge.
 _LINKS = frozenset(_LINK_WORDS.split())
 _EDGES = " \t_-.:;,/|()[]{}<>'’\"“”#=?!–—"
+#: `rater 2`, `annotator_b`, `raterA`, `R3`; a letter needs a sign or a change to a capital before it: `Anna` is a name.
 _RATER = re.compile(
-    r"(?<![^\W_])(?:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter|évaluateur|annotateur|"
-    r"evaluador|anotador|ann|anno|annot)[ _.-]?(?:\d{1,4}|[A-Z])(?![^\W_])|(?<![A-Za-z0-9])R\d{1,3}(?![A-Za-z0-9])",
-    re.IGNORECASE,
+    r"(?<![^\W_])(?i:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter|évaluateur|annotateur|"
+    r"evaluador|anotador|ann|anno|annot)(?:[ _.-]?\d{1,4}|[ _.-][A-Za-z]|(?<=[^\W\d_A-Z])[A-Z])(?![^\W_])"
+    r"|(?<![A-Za-z0-9])[Rr]\d{1,3}(?![A-Za-z0-9])"
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
 _SIDES = {"a": "a", "1": "a", "left": "a", "links": "a", "b": "b", "2": "b", "right": "b", "rechts": "b"}
@@ -132,7 +133,7 @@ def find_sides(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for name in columns:
         match = _SIDE_AT_END.search(name) or _SIDE_AT_START.match(name)
-        if match and (rest := clean_part(name[: match.start()] or name[match.end() :])):
+        if match and not read_rater_name(name) and (rest := clean_part(name[: match.start()] or name[match.end() :])):
             found[name] = rest, _SIDES[match["side"].casefold()]
     return {name: part for name, part in found.items() if _has_both(part[0], found)}
 

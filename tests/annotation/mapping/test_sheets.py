@@ -233,6 +233,14 @@ def test_pairs_with_ratings_of_each_side(tmp_path):
     assert [one.member for one in proposal.questions] == ["columns.verdict"]
 
 
+def test_verdicts_of_two_annotators_are_no_ratings_of_the_two_sides(tmp_path):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k % 2 + 1},1" for k, _a, _b in JUDGED]
+    head = "id,prompt,response_1,response_2,model_1,model_2,annotator_1,annotator_2"
+    proposal = propose(tmp_path, head, rows)
+    assert proposal.mapping.ratings == ()
+    assert [(one.member, "annotator_2" in one.options) for one in proposal.questions] == [("columns.verdict", True)]
+
+
 def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_path):
     book = openpyxl.Workbook()
     book.active.append(["id", "question", "gpt output", "gpt fluency", "difference"])
