@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .mapping import Cells
-from .names import ASPECTS, NAMES, OUTPUT_WORDS, find_fields, normalize, strip_number, strip_scale
+from .names import ASPECTS, NAMES, OUTPUT_WORDS, TOTALS, find_fields, normalize, strip_number, strip_scale
 from .patterns import AmbiguousPattern, match_pattern
 
 _LINK_WORDS = """
@@ -157,6 +158,25 @@ def read_aspect_name(name: str) -> Cells | None:
 def read_rater_name(name: str) -> str:
     """The rater that is the whole name of a column, such as `Annotator 1`; empty otherwise."""
     return name.strip() if _RATER.fullmatch(name.strip()) else ""
+
+
+def read_named_raters(names: Sequence[str]) -> list[Cells]:
+    """Columns with an aspect and another name, such as `Fluency (Anna)` and `Fluency (Ben)`, at least two of an aspect.
+    In a table whose rows are outputs the other name is a rater's."""
+    parts = {name: found for name in names if (found := split_affix(strip_scale(name), ASPECTS))}
+    cells = [
+        Cells(column=name, aspect=aspect, rater=rater)
+        for name, (rater, aspect) in parts.items()
+        if not find_fields(rater) and normalize(rater) not in _PROPERTIES | TOTALS
+    ]
+    counts = Counter(one.aspect for one in cells)
+    return [one for one in cells if counts[one.aspect] > 1]
+
+
+def is_rating_name(name: str) -> bool:
+    """Whether a word for ratings is a part of a name, as in `politeness_score`."""
+    found = split_affix(strip_number(strip_scale(name)), NAMES["value"])
+    return found is not None and normalize(found[0]) not in _PROPERTIES - RATING_WORDS | TOTALS
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:
