@@ -9,6 +9,7 @@ from typing import Any, Self
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from annotation.allocation.recruitment import RecruitmentPlan, read_recruitment
@@ -38,7 +39,7 @@ class Recruitment(models.Model):
     objects = CampaignRows.as_manager()
 
     def __str__(self) -> str:
-        return self.label or f"link {self.pk}"
+        return self.label or gettext("Link %(number)d") % {"number": self.pk}
 
     @property
     def plan(self) -> RecruitmentPlan:

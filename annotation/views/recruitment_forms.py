@@ -26,11 +26,18 @@ OUTCOME_LABELS = {
     "refused": _("Did not agree"),
 }
 OUTCOME_FIELDS = tuple(f"{name}_{part}" for name in OUTCOMES for part in ("code", "address", "text"))
+#: Parts of the form that are folded until they differ from a new form or have errors.
+FOLDS: dict[str, tuple[str, ...]] = {
+    "consent": ("consent", "contact", "ask_export"),
+    "passing": ("pass_mark", "min_controls", "min_seconds", "min_agreement", "replace_failed"),
+    "outcomes": ("personal_codes", *OUTCOME_FIELDS),
+    "pay": ("pay", "pay_failed", "pay_screened", "bonus", "bonus_controls", "currency"),
+}
 KINDS = (("choice", _("choice")), ("number", _("number")), ("text", _("text")))
 
 
 def _percent(label: Any, help_text: Any) -> forms.Field:
-    return forms.IntegerField(required=False, min_value=0, max_value=100, label=label, help_text=help_text)
+    return forms.FloatField(required=False, min_value=0, max_value=100, label=label, help_text=help_text)
 
 
 def _amount(name: str, label: Any, help_text: Any = "") -> forms.Field:
@@ -49,11 +56,11 @@ class RecruitmentForm(forms.Form):
     lease_minutes = option_field(
         RULES["lease_minutes"],
         _("Minutes without an answer until a place is released"),
-        _("Another participant then gets the place. Whoever comes back gets one again, if one is free."),
+        _("Another participant can then get the place. Those who return get one again, if one is free."),
     )
     platform = forms.ChoiceField(
         required=False,
-        choices=[("", _("own")), *((name, name) for name in PLATFORMS)],
+        choices=[("", _("Other, or a list of your own")), *((name, name) for name in PLATFORMS)],
         label=_("Platform"),
         help_text=_("Fills in the names of the parameters if you leave them empty."),
     )
@@ -81,7 +88,9 @@ class RecruitmentForm(forms.Form):
         required=False,
         label=_("Consent text"),
         widget=forms.Textarea(attrs={"rows": 8}),
-        help_text=_("Markdown. Changes make a new version; stored with each participant."),
+        help_text=_(
+            "Markdown. A change makes a new version; each participant is stored with the version they agreed to."
+        ),
     )
     contact = forms.CharField(
         required=False, max_length=200, label=_("Contact"), help_text=_("An e-mail address or a name, for questions.")
@@ -94,21 +103,23 @@ class RecruitmentForm(forms.Form):
     )
     pass_mark = _percent(
         _("Practice items as expected, in per cent"),
-        _("Who has fewer is screened out before the first text. Empty: nobody is."),
+        _("Participants with fewer are screened out before the first text. Empty: no rule."),
     )
-    min_controls = _percent(_("Control items as expected, in per cent"), _("Who has fewer fails. Empty: no rule."))
+    min_controls = _percent(
+        _("Control items as expected, in per cent"), _("Participants with fewer fail. Empty: no rule.")
+    )
     min_seconds = forms.FloatField(
         required=False,
         min_value=0,
         max_value=3600,
         label=_("Median seconds per text"),
-        help_text=_("Who is faster fails. Empty: no rule."),
+        help_text=_("Participants who are faster fail. Empty: no rule."),
     )
     min_agreement = _percent(
         _("Answers that agree with others, in per cent"),
         _(
             "Ratings agree if they are at most a quarter of the scale from the median of the others, other answers if "
-            "they are the most frequent. Applies from 5 shared answers on. Who has fewer fails. Empty: no rule."
+            "they are the most frequent. Applies from 5 shared texts on. Participants with fewer fail. Empty: no rule."
         ),
     )
     replace_failed = forms.BooleanField(
@@ -117,35 +128,40 @@ class RecruitmentForm(forms.Form):
         help_text=_("Their answers are set aside and do not count. Otherwise they count, and you can filter them."),
     )
     personal_codes = forms.BooleanField(
-        required=False, label=_("A code of their own for each participant, instead of the codes below")
+        required=False, label=_("Each participant gets a code of their own, instead of the codes below")
     )
     pay = _amount("pay", _("Pay"), _("Suggested in the file of participants; nothing is paid from here."))
-    pay_failed = _amount("pay_failed", _("Pay for failed"))
-    pay_screened = _amount("pay_screened", _("Pay for screened out"))
-    bonus = _amount("bonus", _("Bonus for passed"))
-    bonus_controls = _percent(_("Bonus only from these control items as expected, in per cent"), _("Empty: for all."))
+    pay_failed = _amount("pay_failed", _("Pay if failed"))
+    pay_screened = _amount("pay_screened", _("Pay if screened out"))
+    bonus = _amount("bonus", _("Bonus if passed"))
+    bonus_controls = _percent(
+        _("Control items as expected for the bonus, in per cent"), _("Empty: everybody who passed gets it.")
+    )
     currency = forms.CharField(required=False, max_length=10, label=_("Currency"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        texts = {
-            "code": _("%(outcome)s: code"),
-            "address": _("%(outcome)s: return address"),
-            "text": _("%(outcome)s: text"),
-        }
-        for name, label in OUTCOME_LABELS.items():
-            for part, text in texts.items():
-                field = forms.CharField(required=False, max_length={"code": 100, "address": 500, "text": 2000}[part])
-                field.label = str(text) % {"outcome": label}
-                self.fields[f"{name}_{part}"] = field
+        parts = {"code": (_("Code"), 100), "address": (_("Return address"), 500), "text": (_("Text"), 2_000)}
+        for name in OUTCOMES:
+            for part, (label, limit) in parts.items():
+                self.fields[f"{name}_{part}"] = forms.CharField(required=False, max_length=limit, label=label)
 
-    def list_outcomes(self) -> list[Any]:
-        return [self[name] for name in OUTCOME_FIELDS]
+    def list_outcomes(self) -> list[tuple[Any, list[Any]]]:
+        """The label and the fields of each outcome."""
+        parts = ("code", "address", "text")
+        return [(label, [self[f"{name}_{part}"] for part in parts]) for name, label in OUTCOME_LABELS.items()]
+
+    def is_open(self, fold: str) -> bool:
+        """Whether a part has errors, or values that differ from those of a new form."""
+        return any(
+            name in self.errors or self.fields[name].has_changed(self.fields[name].initial, self[name].value())
+            for name in FOLDS[fold]
+        )
 
     def as_settings(self) -> dict[str, Any]:
         data = self.cleaned_data
         settings = {name: data[name] for name in _PLAIN}
-        settings |= {name: None if data[name] is None else data[name] / 100 for name in SHARES}
+        settings |= {name: None if data[name] is None else round(data[name] / 100, 8) for name in SHARES}
         settings["platform"] = data["platform"] or None
         settings["id_parameter"] = data["id_parameter"] or None
         names = [name.strip() for name in data["meta_parameters"].split(",") if name.strip()]
@@ -157,7 +173,8 @@ class RecruitmentForm(forms.Form):
     @classmethod
     def read_initial(cls, settings: Mapping[str, Any]) -> dict[str, Any]:
         initial = {name: settings[name] for name in (*_PLAIN, "id_parameter")}
-        initial |= {name: None if settings[name] is None else round(100 * settings[name]) for name in SHARES}
+        initial |= {name: None if settings[name] is None else f"{100 * settings[name]:.10g}" for name in SHARES}
+        initial |= {name: f"{settings[name]:.10g}" for name in ("pay", "pay_failed", "pay_screened", "bonus")}
         initial["meta_parameters"] = ", ".join(settings["meta_parameters"])
         for name, row in settings["outcomes"].items():
             initial |= {f"{name}_{part}": value for part, value in row.items()}
@@ -175,7 +192,7 @@ class QuestionRow(forms.Form):
         max_length=4_000,
         label=_("Choices or limits"),
     )
-    optional = forms.BooleanField(required=False, label=_("Need not be answered"))
+    optional = forms.BooleanField(required=False, label=_("Optional"))
 
     def as_question(self) -> dict[str, Any] | None:
         data = self.cleaned_data
@@ -217,6 +234,13 @@ class RecruitmentEditor:
         rows: type[BaseFormSet] = formset_factory(QuestionRow, extra=3, max_num=30, absolute_max=60)
         self.form = RecruitmentForm(data, initial=RecruitmentForm.read_initial(settings) if settings else None)
         self.rows = rows(data, initial=questions, prefix="questions")
+
+    def list_open(self) -> set[str]:
+        """The folded parts that are shown open."""
+        opened = {fold for fold in FOLDS if self.form.is_open(fold)}
+        if any(row.errors or row["name"].value() or row["question"].value() for row in self.rows):
+            opened.add("consent")
+        return opened
 
     def is_valid(self) -> bool:
         return self.form.is_valid() & self.rows.is_valid()

@@ -95,7 +95,7 @@ def _show_form(
     failed = request.method == "POST"
     return _show(
         request, "form", campaign, status=422 if failed else 200, link=row, form=editor.form, rows=editor.rows,
-        failed=failed,
+        failed=failed, opened=editor.list_open(),
     )  # fmt: skip
 
 

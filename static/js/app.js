@@ -166,6 +166,9 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   say(gettext("You are signed out. Reload the page to sign in again."), "warning");
 });
 
+// A field that the browser refuses is shown, also in a closed `<details>`.
+document.addEventListener("invalid", (event) => event.target.closest("details:not([open])")?.setAttribute("open", ""), true);
+
 // Refreshed parts keep the open or closed state of `<details id>`.
 const folds = new Map();
 document.addEventListener("htmx:beforeSwap", (event) => {
