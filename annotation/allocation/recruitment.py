@@ -24,7 +24,7 @@ from evalapp.names import explain_hidden
 from evalapp.translation import gettext as _
 
 from .answers import Problem
-from .plan_reading import Option, Reader
+from .plan_reading import Option, Reader, get_defaults
 
 #: What a link can end with: the answers count; a rule was failed; too few practice items as expected; no place left;
 #: consent refused.
@@ -37,14 +37,22 @@ PLATFORMS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cloudresearch": ("participantId", ("assignmentId", "projectId")),
     "sona": ("survey_code", ()),
 }
-ID_LENGTH, META_LENGTH, ANSWER_LENGTH = 100, 200, 2_000
+ID_LENGTH, META_LENGTH, QUESTION_LENGTH, ANSWER_LENGTH = 100, 200, 300, 2_000
 MAX_PLACES, MAX_QUESTIONS, MAX_META = 10_000, 30, 10
+#: Columns of the file for payment, before the further parameters.
+PAY_COLUMNS = (
+    "participant", "rater", "state", "failed_rules", "units", "minutes", "median_seconds", "practice_share", "controls",
+    "controls_as_expected", "shared_texts", "agreement", "pay", "bonus", "currency", "code", "consent_version",
+    "consented_at", "joined_at", "ended_at", "other_ids_in_browser", "banned", "remark",
+)  # fmt: skip
 #: A rule on agreement needs this many texts that others have judged, too.
 MIN_SHARED = 5
 _PARAMETER = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,39}")
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _AMOUNT, _SHARE = Option(0.0, 0, 10_000, type=float), Option(None, 0, 1, type=float, optional=True)
+#: Of a number as an answer; larger ones are not stored exactly.
+_LIMIT = Option(None, -1e15, 1e15, type=float)
 RULES: dict[str, Option] = {
     "lease_minutes": Option(60, 5, 1440, type=int),
     "only_new": Option(False),
@@ -138,7 +146,7 @@ def read_recruitment(raw: Any) -> tuple[RecruitmentPlan | None, list[Problem]]:
     reader = Reader(raw)
     reader.refuse_others(_FIELDS)
     id_parameter, meta = _read_parameters(reader)
-    rules = {name: rule.default for name, rule in RULES.items()}
+    rules = get_defaults(RULES)
     for name, rule in RULES.items():
         if (value := raw.get(name, rule.default)) is not None and (message := rule.explain(value)):
             reader.say(name, message)
@@ -165,7 +173,7 @@ def read_recruitment(raw: Any) -> tuple[RecruitmentPlan | None, list[Problem]]:
 
 def _read_parameters(reader: Reader) -> tuple[str, tuple[str, ...]]:
     platform = reader.raw.get("platform")
-    if platform is not None and platform not in PLATFORMS:
+    if platform is not None and platform not in tuple(PLATFORMS):
         reader.say("platform", _("Use one of: %(choices)s.", choices=", ".join(PLATFORMS)))
         platform = None
     usual = PLATFORMS[platform] if platform else ("participant", ())
@@ -183,6 +191,9 @@ def _read_parameters(reader: Reader) -> tuple[str, tuple[str, ...]]:
         return name, ()
     if name in names or len(set(names)) < len(names):
         reader.say("meta_parameters", _("A parameter is named twice."))
+    elif taken := [one for one in names if one in PAY_COLUMNS]:
+        text = _("The file of participants has a column %(name)s already. Use another name.", name=taken[0])
+        reader.say("meta_parameters", text)
     return name, tuple(names)
 
 
@@ -205,7 +216,9 @@ def _read_question(reader: Reader, row: Any, where: str) -> Question | None:
     for key in row:
         if key not in Question.__dataclass_fields__:
             reader.say(f"{where}.{key}", _("A question has name, question, kind, choices, low, high and required."))
-    text, kind, name = row["question"].strip()[:300], row.get("kind", "text"), row.get("name")
+    text, kind, name = row["question"].strip(), row.get("kind", "text"), row.get("name")
+    if len(text) > QUESTION_LENGTH:
+        reader.say(f"{where}.question", _("Use at most %(n)d characters.", n=QUESTION_LENGTH))
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         reader.say(f"{where}.name", _("Use a letter, then a-z, 0-9, - and _, at most 40 characters."))
         name = ""
@@ -220,9 +233,10 @@ def _read_question(reader: Reader, row: Any, where: str) -> Question | None:
         reader.say(f"{where}.choices", _("Give at least two different answers to choose from."))
         choices = ()
     low, high = row.get("low"), row.get("high")
-    if any(one is not None and (isinstance(one, bool) or not isinstance(one, (int, float))) for one in (low, high)):
-        reader.say(f"{where}.low", _("Use a number."))
-        low = high = None
+    for end, limit in (("low", low), ("high", high)):
+        if limit is not None and (message := _LIMIT.explain(limit)):
+            reader.say(f"{where}.{end}", message)
+            low = high = None
     if low is not None and high is not None and low > high:
         reader.say(f"{where}.high", _("The highest value must not be below the lowest."))
     required = row.get("required", True)
@@ -250,7 +264,7 @@ def _read_outcomes(reader: Reader, known: set[str], personal: bool) -> dict[str,
         if message := _explain_address(address, known):
             reader.say(f"{where}.address", message)
         if personal and code and name in ("passed", "failed", "screened"):
-            reader.say(f"{where}.code", _("Each person gets an own code, so leave this empty."))
+            reader.say(f"{where}.code", _("Each participant gets a code of their own, so leave this empty."))
         outcomes[name] = Outcome(code, address, text)
     codes = [row.code for row in outcomes.values() if row.code]
     if len(set(codes)) < len(codes):
@@ -290,6 +304,11 @@ def read_participant_id(value: str) -> tuple[str, str]:
             "Your participant id is not valid. Open the study with the link of the platform that sent you here."
         )
     return text, ""
+
+
+def make_withdrawn_id(number: int) -> str:
+    """The id of a withdrawn participant, with braces so that nobody can come with it."""
+    return f"{{withdrawn-{number}}}"
 
 
 def read_question_answers(

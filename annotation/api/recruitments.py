@@ -171,12 +171,8 @@ class RecruitmentParticipants(APIView):
     def get(self, request: Request, pk: int) -> HttpResponse:
         """All participants in the order of joining, with their work and what is owed to them."""
         row = get_recruitment(user=request.user, pk=pk)
-        return make_json_response([_wire_participant(person, row) for person in list_payments(row)])
-
-
-def _wire_participant(person: dict[str, Any], row: Recruitment) -> dict[str, Any]:
-    meta = {name: person[name] for name in row.plan.meta_parameters if person[name]}
-    return {name: person[name] for name in ParticipantSerializer().fields if name != "meta"} | {"meta": meta}
+        names = ParticipantSerializer().fields.keys()
+        return make_json_response([{name: person[name] for name in names} for person in list_payments(row)])
 
 
 class ParticipantWithdraw(APIView):

@@ -243,15 +243,11 @@ RULE_LABELS = {
     "speed": gettext_lazy("speed"),
     "agreement": gettext_lazy("agreement"),
 }
-PAY_COLUMNS = (
-    "participant", "rater", "state", "failed_rules", "units", "minutes", "median_seconds", "practice_share", "controls",
-    "controls_as_expected", "shared_texts", "agreement", "pay", "bonus", "currency", "code", "consent_version",
-    "consented_at", "joined_at", "ended_at", "other_ids_in_browser", "banned", "remark",
-)  # fmt: skip
 
 
 def list_payments(row: Recruitment, *, limit: int | None = None) -> Iterator[dict[str, Any]]:
-    """What is owed to each participant and why, in the order of joining: `PAY_COLUMNS`, then the meta parameters."""
+    """What is owed to each participant and why, in the order of joining: `PAY_COLUMNS`, id, further parameters (`meta`)
+    and labels for pages."""
     plan, now = row.plan, timezone.now()
     people = list(row.participants.select_related("consent").order_by("pk")[:limit])
     works = compute_works(row.campaign, [person.user_id for person in people])
@@ -279,7 +275,7 @@ def list_payments(row: Recruitment, *, limit: int | None = None) -> Iterator[dic
             "code": get_code(person, plan), "consent_version": person.consent.version if person.consent else None,
             "consented_at": person.consented_at, "joined_at": person.joined_at, "ended_at": person.ended_at,
             "other_ids_in_browser": max(0, browsers[person.browser] - 1), "banned": person.external_id in bans,
-            "remark": person.remark, **{name: person.meta.get(name, "") for name in plan.meta_parameters},
+            "remark": person.remark, "meta": person.meta,
         }  # fmt: skip
 
 

@@ -100,12 +100,14 @@ def find_participant(recruitment: Recruitment, applicant: Applicant) -> Particip
     """The participant with this id, if the browser may continue as them. OtherBrowser if it may not; None if there is
     no participant with this id yet."""
     row = Participant.objects.filter(recruitment=recruitment, external_id=applicant.external_id).first()
-    if row is None:
-        return None
-    known = bool(applicant.browser) and constant_time_compare(row.browser, digest(applicant.browser))
-    if not known and not recruitment.plan.any_browser:
+    if row is not None and not recruitment.plan.any_browser and not is_own_browser(row, applicant):
         raise OtherBrowser
     return row
+
+
+def is_own_browser(participant: Participant, applicant: Applicant) -> bool:
+    """Whether the participant began in this browser."""
+    return bool(applicant.browser) and constant_time_compare(participant.browser, digest(applicant.browser))
 
 
 def join_study(*, recruitment: Recruitment, applicant: Applicant, entry: Entry) -> Participant:

@@ -85,7 +85,11 @@ def update_recruitment(*, recruitment: Recruitment, user: User | None, changes: 
     if not isinstance(changes, dict):
         raise BadInput(_("Send an object with the fields that change."))
     row = Recruitment.objects.select_for_update(of=("self",)).select_related("campaign__project").get(pk=recruitment.pk)
-    plan = read_settings({**row.settings, **changes}, row.campaign)
+    settings = dict(row.settings)
+    if changes.get("platform"):
+        # Its parameters replace the stored ones, except where the changes name others.
+        settings |= {"id_parameter": None, "meta_parameters": None}
+    plan = read_settings({**settings, **changes}, row.campaign)
     if not plan.consent and row.consent_texts.exists():
         text = _("Participants have been asked for consent, so the text can be changed but not removed.")
         raise BadInput.for_field("consent", text)
@@ -129,6 +133,9 @@ def ban_participant(*, project: Project, user: User, external_id: str, reason: s
     check_names(reason=reason)
     try:
         with transaction.atomic():
+            # Those who are joining wait, or have joined and are stopped below.
+            links = Recruitment.objects.filter(campaign__project=project).order_by("pk")
+            list(links.select_for_update(of=("self",)).values_list("pk"))
             ban = ParticipantBan.objects.create(
                 project=project, external_id=text, reason=reason.strip()[:300], created_by=user
             )

@@ -1,6 +1,7 @@
 """Pages for hired participants: the link with consent and questions, and their own page with the completion code."""
 
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from django import forms
@@ -19,7 +20,7 @@ from annotation.allocation.recruitment import META_LENGTH, Question, Recruitment
 from annotation.allocation.texts import is_storable
 from annotation.models import Campaign, Participant, Recruitment
 from annotation.selectors.participants import find_obstacle, find_recruitment, get_code, get_own_participation
-from annotation.services.participant_answers import withdraw_own_answers
+from annotation.services.participant_answers import withdraw_participant
 from annotation.services.participants import (
     OBSTACLES,
     REMARK_LENGTH,
@@ -27,8 +28,10 @@ from annotation.services.participants import (
     CannotJoin,
     ConsentChanged,
     Entry,
+    OtherBrowser,
     count_refusal,
     find_participant,
+    is_own_browser,
     join_study,
     save_remark,
 )
@@ -39,6 +42,8 @@ from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
 State = Participant.State
+#: Field with the consent to the export; not a possible name of a question.
+MAY_EXPORT = "May-export"
 #: Holds the key of a browser, which is what binds a participant to it.
 COOKIE, COOKIE_AGE = "participant", 60 * 60 * 24 * 90
 OUTCOME = "annotation/participation/outcome.html"
@@ -92,13 +97,18 @@ class QuestionForm(forms.Form):
         for question in plan.questions:
             self.fields[question.name] = make_question_field(question)
         if plan.questions and plan.ask_export:
-            self.fields["may-export"] = forms.BooleanField(
+            self.fields[MAY_EXPORT] = forms.BooleanField(
                 required=False,
                 label=_("My answers to these questions may be published with the data, without my participant id."),
             )
 
-    def read_raw(self) -> dict[str, str]:
-        return {name: self.data.get(self.add_prefix(name), "") for name in self.fields}
+    def read_entry(self) -> Entry:
+        version = self.data.get("consent_version", "")
+        return Entry(
+            consent_version=int(version) if version.isdecimal() and len(version) < 9 else 0,
+            answers={name: self.data.get(self.add_prefix(name), "") for name in self.fields},
+            may_export=bool(self.cleaned_data.get(MAY_EXPORT)),
+        )
 
 
 # ---- the link ---------------------------------------------------------------------------------------------
@@ -117,9 +127,10 @@ def study(request: HttpRequest, secret: str) -> HttpResponse:
         raise
     plan = recruitment.plan
     if not request.GET.get(plan.id_parameter, "").strip():
-        return page(request, "annotation/participation/enter_id.html", {"recruitment": recruitment, "plan": plan})
+        context = {"recruitment": recruitment, "plan": plan, "meta": read_meta(request, plan)}
+        return page(request, "annotation/participation/enter_id.html", context)
     applicant = read_applicant(request, plan)
-    known = find_participant(recruitment, applicant)
+    known = _find_known(request, recruitment, applicant)
     if known is not None:
         return _continue(request, recruitment, applicant, known)
     if obstacle := find_obstacle(recruitment, applicant.external_id):
@@ -132,43 +143,54 @@ def study(request: HttpRequest, secret: str) -> HttpResponse:
     return _show_consent(request, recruitment, QuestionForm(plan))
 
 
+def _find_known(request: HttpRequest, recruitment: Recruitment, applicant: Applicant) -> Participant | None:
+    """The participant with this id, if any. Attempts from other browsers than their own are limited."""
+    try:
+        known = find_participant(recruitment, applicant)
+    except OtherBrowser:
+        limits.spend(limits.OTHER_BROWSERS, limits.client_ip(request))
+        raise
+    if known is not None and not is_own_browser(known, applicant):
+        limits.spend(limits.OTHER_BROWSERS, limits.client_ip(request))
+    return known
+
+
 def read_applicant(request: HttpRequest, plan: RecruitmentPlan) -> Applicant:
     """The participant's id, further parameters and browser, as a link sends them."""
     external_id, message = read_participant_id(request.GET.get(plan.id_parameter, ""))
     if message:
         raise BadInput(message)
+    return Applicant(external_id, read_meta(request, plan), request.COOKIES.get(COOKIE, "")[:100])
+
+
+def read_meta(request: HttpRequest, plan: RecruitmentPlan) -> dict[str, str]:
+    """The further parameters of the address that the study stores."""
     meta = {name: request.GET[name][:META_LENGTH] for name in plan.meta_parameters if request.GET.get(name)}
     if not is_storable(meta):
         raise BadInput(_("The address contains characters that cannot be stored. Use the link as you received it."))
-    return Applicant(external_id, meta, request.COOKIES.get(COOKIE, "")[:100])
+    return meta
 
 
 def _continue(
     request: HttpRequest, recruitment: Recruitment, applicant: Applicant, known: Participant
 ) -> HttpResponse:  # fmt: skip
-    """Sign the participant in again. A browser that is signed in as somebody else, or was not seen before, is asked
-    first."""
+    """Sign the participant in again. A browser that is signed in as somebody else, or is not the participant's own, is
+    asked first."""
     is_other = request.user.is_authenticated and not request.user.is_participant
-    if request.method == "POST" or (applicant.browser and not recruitment.plan.any_browser and not is_other):
+    if request.method == "POST" or (is_own_browser(known, applicant) and not is_other):
         return _enter(request, known, applicant.browser)
     context = {"recruitment": recruitment, "participant": known}
     return page(request, "annotation/participation/continue.html", context)
 
 
 def _join(request: HttpRequest, recruitment: Recruitment, applicant: Applicant) -> HttpResponse:
-    plan = recruitment.plan
-    form = QuestionForm(plan, request.POST)
-    browser = applicant.browser or secrets.token_urlsafe(32)
-    applicant = Applicant(applicant.external_id, applicant.meta, browser)
-    version = request.POST.get("consent_version", "")
+    form = QuestionForm(recruitment.plan, request.POST)
+    applicant = replace(applicant, browser=applicant.browser or make_browser_key())
     try:
         if form.is_valid():
-            raw = form.read_raw()
-            entry = Entry(
-                int(version) if version.isdecimal() and len(version) < 9 else 0, raw, bool(raw.pop("may-export", ""))
-            )
             limits.spend(limits.PARTICIPANTS_BY_ADDRESS, limits.client_ip(request))
-            return _enter(request, join_study(recruitment=recruitment, applicant=applicant, entry=entry), browser)
+            person = join_study(recruitment=recruitment, applicant=applicant, entry=form.read_entry())
+            return _enter(request, person, applicant.browser)
     except CannotJoin as error:
         return show_obstacle(request, recruitment, applicant, error.obstacle)
     except (BadInput, ConsentChanged) as error:
@@ -182,11 +204,19 @@ def _enter(request: HttpRequest, person: Participant, browser: str) -> HttpRespo
     campaign = person.recruitment.campaign_id
     response = redirect("annotation:my-participation") if person.has_ended else redirect("annotation:judge", campaign)
     if browser:
-        response.set_cookie(
-            COOKIE, browser, max_age=COOKIE_AGE, path=settings.SESSION_COOKIE_PATH, samesite="Lax", httponly=True,
-            secure=settings.SESSION_COOKIE_SECURE,
-        )  # fmt: skip
+        _store_browser_key(response, browser)
     return response
+
+
+def make_browser_key() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _store_browser_key(response: HttpResponse, key: str) -> None:
+    response.set_cookie(
+        COOKIE, key, max_age=COOKIE_AGE, path=settings.SESSION_COOKIE_PATH, samesite="Lax", httponly=True,
+        secure=settings.SESSION_COOKIE_SECURE,
+    )  # fmt: skip
 
 
 def _show_consent(
@@ -201,7 +231,11 @@ def _show_consent(
         "consent": render_markdown(consent.text) if consent else "",
         "consent_version": consent.version if consent else 0,
     }
-    return page(request, "annotation/participation/consent.html", context, status=status)
+    response = page(request, "annotation/participation/consent.html", context, status=status)
+    if not request.COOKIES.get(COOKIE):
+        # Already here, so that two windows of a browser are the same participant.
+        _store_browser_key(response, make_browser_key())
+    return response
 
 
 def show_obstacle(request: HttpRequest, recruitment: Recruitment, applicant: Applicant, name: str) -> HttpResponse:
@@ -270,7 +304,7 @@ def participation_withdraw(request: HttpRequest) -> HttpResponse:
     person = get_own_participation(request.user)
     if request.method == "GET":
         return page(request, "annotation/participation/withdraw.html", _describe(person))
-    withdraw_own_answers(user=request.user)
+    withdraw_participant(participant=person, actor=request.user)
     recruitment = person.recruitment
     logout(request)
     context = {

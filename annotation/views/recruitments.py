@@ -14,10 +14,10 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from annotation.allocation.recruitment import PAY_COLUMNS
 from annotation.models import Campaign, Participant, ParticipantBan, Recruitment
 from annotation.parsers.writer import guard_cell
 from annotation.selectors.participants import (
-    PAY_COLUMNS,
     SHOWN,
     describe_recruitment,
     list_bans,
@@ -151,12 +151,13 @@ def recruitment_edit(request: HttpRequest, slug: str, pk: int, number: int) -> H
 def payments_file(request: HttpRequest, slug: str, pk: int, number: int) -> HttpResponse:
     """All participants as CSV, for payment. Cells that a spreadsheet could run are guarded."""
     campaign, row = _find(request, slug, pk, number)
-    columns = [*PAY_COLUMNS, *row.plan.meta_parameters]
+    parameters = row.plan.meta_parameters
     text = StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(map(guard_cell, columns))
+    writer.writerow(map(guard_cell, (*PAY_COLUMNS, *parameters)))
     for person in list_payments(row):
-        writer.writerow(map(guard_cell, (_as_cell(person[name]) for name in columns)))
+        cells = [_as_cell(person[name]) for name in PAY_COLUMNS]
+        writer.writerow(map(guard_cell, (*cells, *(person["meta"].get(name, "") for name in parameters))))
     response = HttpResponse("\ufeff" + text.getvalue(), content_type="text/csv; charset=utf-8")
     response.headers["Content-Disposition"] = f'attachment; filename="{campaign.slug}-participants-{row.pk}.safe.csv"'
     return response

@@ -34,6 +34,8 @@ TOKEN_FAILURES = Limit("token", 30, 300)
 LINK_FAILURES = Limit("link", 30, 300)
 #: New participants from one address: invented ids must not use up the places of a study, but a whole class may come.
 PARTICIPANTS_BY_ADDRESS = Limit("participant-ip", 200, 900)
+#: Ids of participants from browsers in which they did not begin: nobody tries all ids of a study.
+OTHER_BROWSERS = Limit("participant-browser", 100, 900)
 RESETS_BY_ADDRESS = Limit("reset-ip", 10, 3600)
 RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 

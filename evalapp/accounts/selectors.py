@@ -1,7 +1,7 @@
 """Read projects and their members, with the permission check in the same call: invisible rows are not found."""
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -90,11 +90,12 @@ def check_no_participant(user: User) -> None:
 
 
 def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:
-    """Return the user's projects, each with `my_role` and `people` (number of members)."""
+    """Return the user's projects, each with `my_role` and `people` (number of members, without hired participants)."""
     mine = Membership.objects.filter(project=OuterRef("pk"), user=user if user.is_authenticated else None)
+    members = Q(memberships__user__is_participant=False)
     return (
         Project.objects.visible_to(user)
-        .annotate(my_role=Subquery(mine.values("role")[:1]), people=Count("memberships"))
+        .annotate(my_role=Subquery(mine.values("role")[:1]), people=Count("memberships", filter=members))
         .order_by("name", "pk")
     )
 
@@ -105,7 +106,9 @@ def active_tokens(user: User) -> QuerySet[ApiToken]:
 
 
 def list_members(project: Project) -> QuerySet[Membership]:
-    return Membership.objects.filter(project=project).select_related("user").order_by("user__username", "pk")
+    """Return the members without hired participants, whose role cannot be changed; their campaign lists them."""
+    rows = Membership.objects.filter(project=project, user__is_participant=False)
+    return rows.select_related("user").order_by("user__username", "pk")
 
 
 def get_member(project: Project, pk: int) -> Membership:

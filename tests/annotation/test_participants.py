@@ -132,7 +132,7 @@ def test_wrong_answers_to_questions_are_marked(cast: Cast, answers: dict[str, st
 
 def test_answers_to_questions_are_stored_with_the_consent_to_publish(cast: Cast) -> None:
     study = Study(cast, questions=QUESTIONS)
-    Visitor(study, "id-1").begin({"age": "30", "english": "no", "may-export": "on"})
+    Visitor(study, "id-1").begin({"age": "30", "english": "no", "May-export": "on"})
     Visitor(study, "id-2").begin({"age": "31.5", "english": "yes"})
     rows = Participant.objects.order_by("pk").values_list("answers", "may_export")
     assert list(rows) == [({"age": 30, "english": "no"}, True), ({"age": 31.5, "english": "yes"}, False)]
@@ -172,6 +172,46 @@ def test_a_key_of_another_participant_opens_only_that_one(cast: Cast) -> None:
     mallory = Visitor(study, "id-2")
     mallory.begin()
     assert Visitor(study, "id-1", mallory.client).open().status_code == 403
+
+
+def test_two_windows_of_a_browser_are_one_participant(cast: Cast) -> None:
+    """Both have read the consent text before either agrees."""
+    study = Study(cast)
+    first = Visitor(study, "id-1")
+    first.open()
+    second = Visitor(study, "id-1", Client())
+    second.client.cookies["participant"] = first.client.cookies["participant"].value
+    for window in (first, second):
+        assert window.begin().redirect_chain[-1][0] == f"/my/{study.campaign.pk}/"
+    assert study.get_states() == {"id-1": "working"}
+    assert first.client.session["_auth_user_id"] == second.client.session["_auth_user_id"]
+
+
+@pytest.mark.parametrize("any_browser", [False, True])
+def test_ids_cannot_be_tried_from_another_browser(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch, any_browser: bool
+) -> None:  # fmt: skip
+    monkeypatch.setattr(limits, "OTHER_BROWSERS", limits.Limit("participant-browser", 2, 900))
+    study = Study(cast, any_browser=any_browser)
+    nora = Visitor(study, "id-1")
+    nora.begin()
+    statuses = [Visitor(study, "id-1").open().status_code for _ in range(3)]
+    assert statuses == [200 if any_browser else 403] * 2 + [429]
+    assert nora.open().status_code == 200, "the participant's own browser is never refused"
+    assert Visitor(study, "id-2").begin().status_code == 200
+
+
+def test_the_page_that_asks_for_the_id_keeps_further_parameters(cast: Cast) -> None:
+    study = Study(cast, meta_parameters=["SESSION_ID"])
+    page = Client().get(f"/participate/{study.secret}/?SESSION_ID=s1&other=x")
+    assert b'<input type="hidden" name="SESSION_ID" value="s1">' in page.content
+    assert b'"other"' not in page.content
+
+
+def test_a_question_may_have_any_permitted_name(cast: Cast) -> None:
+    study = Study(cast, questions=[{"name": "may-export", "question": "?", "kind": "choice", "choices": ["a", "b"]}])
+    Visitor(study, "id-1").begin({"may-export": "b"})
+    assert (Participant.objects.get().answers, Participant.objects.get().may_export) == ({"may-export": "b"}, False)
 
 
 def test_places_are_exact_and_released_when_people_leave(cast: Cast) -> None:
@@ -314,7 +354,7 @@ def test_withdrawing_deletes_answers_and_id_and_frees_the_texts(cast: Cast) -> N
     assert b"Your answers are deleted" in page.content
     row = Participant.objects.get(user=user)
     assert (row.state, row.external_id, row.answers, row.meta, row.place) == (
-        "withdrawn", f"withdrawn-{row.pk}", {}, {}, None,
+        "withdrawn", f"{{withdrawn-{row.pk}}}", {}, {}, None,
     )  # fmt: skip
     assert not Judgement.objects.filter(annotator=user).exists()
     assert not CampaignMember.objects.filter(annotator=user).exists()
@@ -323,6 +363,61 @@ def test_withdrawing_deletes_answers_and_id_and_frees_the_texts(cast: Cast) -> N
     assert Rating.objects.filter(judgement__isnull=False).count() == 3, "those of the other participant stay"
     assert not Comparison.objects.exists()
     assert nora.client.get(f"/my/{study.campaign.pk}/").status_code == 302, "signed out"
+
+
+def test_nobody_can_take_the_id_of_a_withdrawn_participant(cast: Cast) -> None:
+    from annotation.services.participant_answers import withdraw_participant
+
+    study = Study(cast, personal_codes=True)
+    nora = Visitor(study, "id-1")
+    nora.finish()
+    row = nora.row
+    for external_id in (f"withdrawn-{row.pk}", f"{{withdrawn-{row.pk}}}"):
+        Visitor(study, external_id).begin()
+    withdraw_participant(participant=row, actor=cast.owner)
+    row.refresh_from_db()
+    assert (row.state, row.code) == ("withdrawn", "")
+    assert set(study.get_states()) == {f"withdrawn-{row.pk}", row.external_id}
+
+
+def test_withdrawing_while_a_text_is_open_ends_the_session(cast: Cast) -> None:
+    study = Study(cast)
+    nora = Visitor(study, "id-1")
+    nora.begin()
+    row, text = nora.row, nora.get_open()
+    client = sign_in(cast.researcher)
+    parts = [cast.project.slug, study.campaign.pk, study.link.pk, row.pk]
+    client.post(reverse("annotation:participant-withdraw", args=parts))
+    page = nora.answer(assignment=text)
+    assert page.redirect_chain[0][0].startswith("/account/sign-in/")
+    assert not Judgement.objects.exists()
+    assert not Slot.objects.filter(state="taken").exists()
+
+
+def test_who_works_when_the_link_closes_can_finish(cast: Cast) -> None:
+    from annotation.services.recruitments import close_recruitment
+
+    study = Study(cast, outcomes=CODES)
+    nora, otto = Visitor(study, "id-1"), Visitor(study, "id-2")
+    nora.begin()
+    otto.open()
+    close_recruitment(recruitment=study.link, user=cast.researcher)
+    assert b"This study has ended" in otto.begin().content, "read the text before the link was closed"
+    assert b"C-PASS" in nora.finish().content
+    assert study.get_states() == {"id-1": "passed"}
+
+
+def test_a_place_released_while_its_holder_answers(cast: Cast) -> None:
+    study = Study(cast, places=1, outcomes=CODES)
+    nora, otto = Visitor(study, "id-1"), Visitor(study, "id-2")
+    nora.begin()
+    text = nora.get_open()
+    Participant.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    otto.begin()
+    assert b"C-FULL" in nora.answer(assignment=text).content
+    assert Judgement.objects.get().assignment == text, "the answer is stored"
+    assert b"C-PASS" in otto.finish().content
+    assert study.get_states() == {"id-1": "left", "id-2": "passed"}
 
 
 def test_a_researcher_withdraws_and_the_paid_place_stays(cast: Cast) -> None:
@@ -335,7 +430,7 @@ def test_a_researcher_withdraws_and_the_paid_place_stays(cast: Cast) -> None:
     client.post(reverse("annotation:participant-withdraw", args=parts))
     paid = read_payments(study, client)
     assert [(one["participant"], one["state"], one["pay"]) for one in paid] == [
-        (f"withdrawn-{row.pk}", "withdrawn", "2")
+        (f"{{withdrawn-{row.pk}}}", "withdrawn", "2")
     ]
     assert b"C-FULL" in Visitor(study, "id-2").open().content
 
@@ -393,6 +488,73 @@ def test_no_text_left_ends_or_says_full(cast: Cast) -> None:
     assert b"C-FULL" in Visitor(study, "id-2").open().content
 
 
+# ---- pages of researchers ---------------------------------------------------------------------------------
+
+NEW_LINK = {
+    "places": "5", "lease_minutes": "60", "pay": "0", "pay_failed": "0", "pay_screened": "0", "bonus": "0",
+    "ask_export": "on", "questions-TOTAL_FORMS": "1", "questions-INITIAL_FORMS": "0", "questions-0-kind": "choice",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "opened"),
+    [
+        ({}, set()),
+        ({"consent": "Yes?"}, {"consent"}),
+        ({"ask_export": ""}, {"consent"}),
+        ({"questions-0-name": "A b"}, {"consent"}),
+        ({"min_seconds": "3"}, {"passing"}),
+        ({"pass_mark": "101"}, {"passing"}),
+        ({"full_address": "mailto:a@x.org"}, {"outcomes"}),
+        ({"personal_codes": "on"}, {"outcomes"}),
+        ({"pay": "", "currency": "GBP"}, {"pay"}),
+    ],
+)
+def test_parts_with_values_or_errors_are_shown_open(cast: Cast, changes: dict[str, str], opened: set[str]) -> None:
+    study = Study(cast)
+    address = reverse("annotation:participants-new", args=[cast.project.slug, study.campaign.pk])
+    page = sign_in(cast.researcher).post(address, {**NEW_LINK, **changes, "places": "0"})
+    assert page.status_code == 422
+    assert page.context["opened"] == opened
+    assert page.content.count(b'<details class="section" open>') == len(opened)
+
+
+def test_editing_without_a_change_changes_nothing(cast: Cast) -> None:
+    """Also where the API or a file gave numbers with decimals."""
+    plan = {"controls": CONTROLS, "practice": PRACTICE}
+    study = Study(
+        cast, plan=plan, platform="prolific", questions=QUESTIONS, outcomes=CODES, pass_mark=0.675, min_controls=1 / 3,
+        min_seconds=2.5, pay=2.25, bonus=0.1, bonus_controls=0.9, replace_failed=True,
+    )  # fmt: skip
+    study.link.refresh_from_db()
+    before = study.link.settings
+    address = reverse("annotation:participants-edit", args=[cast.project.slug, study.campaign.pk, study.link.pk])
+    client = sign_in(cast.researcher)
+    shown = client.get(address).context
+    body = {}
+    for form in (shown["form"], *shown["rows"].forms, shown["rows"].management_form):
+        body |= {field.html_name: field.value() for field in form if field.value() not in (None, False)}
+    assert client.post(address, body).status_code == 302
+    study.link.refresh_from_db()
+    before["min_controls"] = pytest.approx(1 / 3, abs=1e-6)
+    assert study.link.settings == before
+
+
+def test_a_new_address_replaces_the_old_one(cast: Cast) -> None:
+    study = Study(cast)
+    old = study.get_address("id-1")
+    client = sign_in(cast.researcher)
+    address = reverse("annotation:participants-link", args=[cast.project.slug, study.campaign.pk, study.link.pk])
+    page = client.post(address, {"do": "renew"})
+    assert page.headers["Cache-Control"] == "no-store"
+    new = page.context["address"].replace("{ID}", "id-1").removeprefix("http://testserver")
+    assert (Client().get(old).status_code, Client().get(new).status_code) == (404, 200)
+    client.post(address, {"do": "close"})
+    assert b"This study has ended" in Client().get(new).content
+    client.post(address, {"do": "reopen"})
+    assert b"I agree and begin" in Client().get(new).content
+
+
 # ---- doors ------------------------------------------------------------------------------------------------
 
 
@@ -412,10 +574,38 @@ def test_accounts_of_participants_open_one_campaign_and_nothing_else(cast: Cast)
     assert nora.client.post("/account/tokens/", {"name": "t", "scopes": ["read"], "days": "9"}).status_code == 422
     assert nora.client.post("/account/", {"first_name": "N", "email": "n@x.org", "theme": "dark"}).status_code == 422
     assert not nora.row.user.has_usable_password()
+    assert nora.client.post("/account/password/", {
+        "old_password": "", "new_password1": "a-long-enough-one", "new_password2": "a-long-enough-one"
+    }).status_code == 422  # fmt: skip
+    nora.client.post("/account/reset/", {"email": ""})
+    assert not User.objects.get(pk=nora.row.user.pk).has_usable_password()
     _, secret = create_invitation(project=cast.foreign, role=Role.OWNER, actor=cast.stranger)
     page = nora.client.post(f"/invitations/{secret}/", {"username": "nora"})
     assert page.status_code == 422, "asks for an account of the person's own"
     assert Membership.objects.filter(user=nora.row.user).count() == 1
+
+
+def test_participants_are_no_members_whose_role_can_be_changed(cast: Cast) -> None:
+    from evalapp.accounts.selectors import my_projects
+    from evalapp.accounts.services import change_role, lift_campaign_limit
+    from evalapp.common.errors import NotAllowed
+
+    study = Study(cast)
+    people = my_projects(cast.owner).get(pk=cast.project.pk).people  # type: ignore[attr-defined]
+    Visitor(study, "id-1").begin()
+    user = Participant.objects.get().user
+    member = Membership.objects.get(user=user)
+    client = sign_in(cast.owner)
+    assert user.username.encode() not in client.get(f"/projects/{cast.project.slug}/people/").content
+    assert my_projects(cast.owner).get(pk=cast.project.pk).people == people  # type: ignore[attr-defined]
+    address = reverse("accounts:member-role", args=[cast.project.slug, member.pk])
+    assert client.post(address, {"role": "researcher"}).status_code == 404
+    with pytest.raises(NotAllowed):
+        change_role(member=member, role="researcher", actor=cast.owner)
+    with pytest.raises(NotAllowed):
+        lift_campaign_limit(member=member, actor=cast.owner)
+    member.refresh_from_db()
+    assert (member.role, member.campaigns) == ("annotator", [f"judging:{study.campaign.pk}"])
 
 
 def test_links_cannot_be_guessed(cast: Cast, client: Client) -> None:
@@ -463,7 +653,7 @@ def test_an_export_tells_the_rules_and_answers_only_with_consent(cast: Cast) -> 
     study = Study(
         cast, questions=QUESTIONS, outcomes={**CODES, "passed": {"code": "C-SECRET"}}, meta_parameters=["SESSION_ID"]
     )  # fmt: skip
-    for name, more in (("id-1", {"may-export": "on"}), ("id-2", {})):
+    for name, more in (("id-1", {"May-export": "on"}), ("id-2", {})):
         Visitor(study, name).begin({"age": "30", "english": "no", **more}, SESSION_ID="secret-session")
     rows = dict(campaigns.rows(cast.project, str))
     (link,) = rows["campaigns"]["told"]["recruitment"]

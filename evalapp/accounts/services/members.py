@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Invitation, Membership, Project, User
 from evalapp.accounts.roles import ROLES_FOR, Role, need_to_invite
-from evalapp.accounts.selectors import former_pseudonyms
+from evalapp.accounts.selectors import check_no_participant, former_pseudonyms
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
 
@@ -82,6 +82,7 @@ def change_role(*, member: Membership, role: str, actor: User) -> Membership:
     way back. The limit of an annotator to campaigns is lifted."""
     check_role(role)
     member = _lock_member(member)
+    check_no_participant(member.user)
     before = member.role
     if before == role:
         return member
@@ -104,6 +105,7 @@ def _record(verb: str, member: Membership, actor: User, **detail: Any) -> None:
 def lift_campaign_limit(*, member: Membership, actor: User) -> Membership:
     """Let an annotator who was invited to one campaign take part in all campaigns of the project."""
     member = _lock_member(member)
+    check_no_participant(member.user)
     if member.campaigns is not None:
         before, member.campaigns = member.campaigns, None
         member.save(update_fields=["campaigns"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict
 from typing import Any
 
@@ -44,6 +45,8 @@ def test_settings_survive_being_stored() -> None:
         ({"meta_parameters": ["participant"]}, "meta_parameters"),
         ({"meta_parameters": "A"}, "meta_parameters"),
         ({"platform": "other"}, "platform"),
+        ({"meta_parameters": ["code"], "id_parameter": "pid"}, "meta_parameters"),  # a column of the file for payment
+        ({"platform": ["prolific"]}, "platform"),
         ({"pass_mark": 75}, "pass_mark"),
         ({"only_new": "yes"}, "only_new"),
         ({"replace_failed": True, "pay_failed": 1}, "replace_failed"),
@@ -51,6 +54,9 @@ def test_settings_survive_being_stored() -> None:
         ({"questions": [{"question": "?", "name": "q", "kind": "date"}]}, "questions[0].kind"),
         ({"questions": [{"question": "?", "name": "q", "kind": "choice", "choices": ["a"]}]}, "questions[0].choices"),
         ({"questions": [{"question": "?", "name": "q", "kind": "number", "low": 2, "high": 1}]}, "questions[0].high"),
+        ({"questions": [{"question": "?", "name": "q", "kind": "number", "low": math.nan}]}, "questions[0].low"),
+        ({"questions": [{"question": "?", "name": "q", "kind": "number", "high": math.inf}]}, "questions[0].high"),
+        ({"questions": [{"question": "?" * 301, "name": "q"}]}, "questions[0].question"),
         ({"questions": [{"question": "?", "name": "q"}] * 2}, "questions"),
         ({"outcomes": {"won": {}}}, "outcomes.won"),
         ({"outcomes": {"full": {"address": "javascript:alert(1)"}}}, "outcomes.full.address"),

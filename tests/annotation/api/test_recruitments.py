@@ -59,3 +59,12 @@ def test_places_cannot_be_taken_away_from_participants(cast: Cast, client: Clien
         Visitor(study, name).begin()
     assert send(client, "patch", f"recruitments/{study.link.pk}/", {"places": 1}).status_code == 400
     assert send(client, "patch", f"recruitments/{study.link.pk}/", {"places": 2}).status_code == 200
+
+
+def test_another_platform_brings_its_parameters(cast: Cast, client: Client) -> None:
+    study = Study(cast, platform="mturk")
+    settings = send(client, "patch", f"recruitments/{study.link.pk}/", {"platform": "prolific"}).json()["settings"]
+    assert (settings["id_parameter"], settings["meta_parameters"]) == ("PROLIFIC_PID", ["STUDY_ID", "SESSION_ID"])
+    body = {"platform": "prolific", "id_parameter": "pid"}
+    settings = send(client, "patch", f"recruitments/{study.link.pk}/", body).json()["settings"]
+    assert (settings["id_parameter"], settings["meta_parameters"]) == ("pid", ["STUDY_ID", "SESSION_ID"])
