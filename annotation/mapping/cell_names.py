@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .mapping import Cells
-from .names import ASPECTS, NAMES, OUTPUT_WORDS, find_fields, normalize, strip_number, strip_scale
+from .names import ASPECTS, NAMES, OUTPUT_WORDS, TOTALS, find_fields, normalize, strip_number, strip_scale
 from .patterns import AmbiguousPattern, match_pattern
 
 _LINK_WORDS = """
@@ -16,10 +17,11 @@ _LINK_WORDS = """
 #: Words that are no part of a name of a system or an aspect at its edge.
 _LINKS = frozenset(_LINK_WORDS.split())
 _EDGES = " \t_-.:;,/|()[]{}<>'’\"“”#=?!–—"
+#: `rater 2`, `annotator_b`, `raterA`, `R3`; a letter needs a sign or a change to a capital before it: `Anna` is a name.
 _RATER = re.compile(
-    r"(?<![^\W_])(?:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter|évaluateur|annotateur|"
-    r"evaluador|anotador|ann|anno|annot)[ _.-]?(?:\d{1,4}|[A-Z])(?![^\W_])|(?<![A-Za-z0-9])R\d{1,3}(?![A-Za-z0-9])",
-    re.IGNORECASE,
+    r"(?<![^\W_])(?i:rater|annotator|judge|coder|evaluator|reviewer|worker|bewerter|gutachter|évaluateur|annotateur|"
+    r"evaluador|anotador|ann|anno|annot)(?:[ _.-]?\d{1,4}|[ _.-][A-Za-z]|(?<=[^\W\d_A-Z])[A-Z])(?![^\W_])"
+    r"|(?<![A-Za-z0-9])[Rr]\d{1,3}(?![A-Za-z0-9])"
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
 _SIDES = {"a": "a", "1": "a", "left": "a", "links": "a", "b": "b", "2": "b", "right": "b", "rechts": "b"}
@@ -132,7 +134,7 @@ def find_sides(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for name in columns:
         match = _SIDE_AT_END.search(name) or _SIDE_AT_START.match(name)
-        if match and (rest := clean_part(name[: match.start()] or name[match.end() :])):
+        if match and not read_rater_name(name) and (rest := clean_part(name[: match.start()] or name[match.end() :])):
             found[name] = rest, _SIDES[match["side"].casefold()]
     return {name: part for name, part in found.items() if _has_both(part[0], found)}
 
@@ -156,6 +158,25 @@ def read_aspect_name(name: str) -> Cells | None:
 def read_rater_name(name: str) -> str:
     """The rater that is the whole name of a column, such as `Annotator 1`; empty otherwise."""
     return name.strip() if _RATER.fullmatch(name.strip()) else ""
+
+
+def read_named_raters(names: Sequence[str]) -> list[Cells]:
+    """Columns with an aspect and another name, such as `Fluency (Anna)` and `Fluency (Ben)`, at least two of an aspect.
+    In a table whose rows are outputs the other name is a rater's."""
+    parts = {name: found for name in names if (found := split_affix(strip_scale(name), ASPECTS))}
+    cells = [
+        Cells(column=name, aspect=aspect, rater=rater)
+        for name, (rater, aspect) in parts.items()
+        if not find_fields(rater) and normalize(rater) not in _PROPERTIES | TOTALS
+    ]
+    counts = Counter(one.aspect for one in cells)
+    return [one for one in cells if counts[one.aspect] > 1]
+
+
+def is_rating_name(name: str) -> bool:
+    """Whether a word for ratings is a part of a name, as in `politeness_score`."""
+    found = split_affix(strip_number(strip_scale(name)), NAMES["value"])
+    return found is not None and normalize(found[0]) not in _PROPERTIES - RATING_WORDS | TOTALS
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:

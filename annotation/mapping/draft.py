@@ -11,7 +11,7 @@ from evalapp.translation import gettext as _
 from .cell_names import shorten_cells
 from .left_out import explode_table
 from .mapping import Cells, Ids, Mapping, Turns
-from .names import MISSING, find_fields, find_scale, guess_numbers
+from .names import MISSING, REMARKS, find_fields, find_scale, guess_numbers, normalize
 from .numbers import read_begin
 from .profile import Profile, profile_columns
 from .tables import Table
@@ -195,7 +195,7 @@ def fits(name: str, profile: Profile) -> bool:
     if name == "references":
         return profile.kind in ("text", "list", "messages", "number")
     if name == "value":
-        return profile.kind in ("number", "numbers")
+        return profile.kind in ("number", "numbers") or (profile.is_label and normalize(profile.name) not in REMARKS)
     if name == "step":
         return profile.kind == "number"
     if name == "item":

@@ -49,8 +49,8 @@ _WORDS = {
     ),
     "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname kriterium aspekt",
     "value": (
-        "score rating value grade humanscore humanrating judgment judgement likert stars rate mqm da points mark "
-        "bewertung note punkte wertung puntuación puntaje notación 評価 评分 点数"
+        "score scores rating ratings value grade humanscore humanrating judgment judgement likert stars rate mqm da "
+        "points mark bewertung note punkte wertung puntuación puntaje notación 評価 评分 点数"
     ),
     "system_a": (
         "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella chosenmodel "
@@ -122,9 +122,12 @@ SCALES = [
 MISSING = frozenset(["na", "n/a", "nan", "null", "none", "-", "--", "?", "missing", "skip", "skipped", "#n/a"])
 _PREFIX = re.compile(r"^(?:input|answer|data|record|value|inputs|fields|metadata)[._]", re.IGNORECASE)
 _VERDICTS = {
-    "a": "a model_a modela system_a assistant_a response_a output_a answer_a left 1 first A>B A",
-    "b": "b model_b modelb system_b assistant_b response_b output_b answer_b right 2 second B>A B",
-    "tie": "tie equal same draw both tied neutral 0 tie_a 1.5 A=B no_preference",
+    "a": "a model_a modela system_a assistant_a response_a output_a answer_a left 1 first A>B A antwort_a links "
+    "gauche izquierda",
+    "b": "b model_b modelb system_b assistant_b response_b output_b answer_b right 2 second B>A B antwort_b rechts "
+    "droite derecha",
+    "tie": "tie equal same draw both tied neutral 0 tie_a 1.5 A=B no_preference unentschieden gleich gleichstand "
+    "égalité ex_aequo empate",
     "both_bad": "tie_(bothbad) tie(bothbad) both_bad bothbad neither both_are_bad tie_both_bad",
     "cannot_decide": "cannot_decide unsure unknown cant_tell cannot_tell",
 }
@@ -139,7 +142,7 @@ _INPUTS = frozenset(_INPUT_WORDS.split())
 #: What `sources.name_columns` adds to a name that occurs again.
 _TWICE = re.compile(r" \(\d+\)\Z")
 #: A scale after a name, as in `Fluency (1-5)`.
-_SCALE = re.compile(r"[(\[](?:scale )?\d[^()\[\]]{1,80}[)\]]\Z")
+_SCALE = re.compile(r"[(\[](?:scale )?[-−]?\d[^()\[\]]{1,80}[)\]]\Z")
 
 
 def find_scale(labels: Iterable[str]) -> dict[str, int] | None:
@@ -189,6 +192,7 @@ def read_verdict_word(text: str) -> str | None:
 
 _OPTION_NAMES = """
     winner wins win won is prefer prefers preferred preference better best chosen choice vote voted verdict
+    besser gewinnt bevorzugt meilleur meilleure gagne mejor gana
 """
 _OPTION_WORDS = frozenset(_OPTION_NAMES.split())
 

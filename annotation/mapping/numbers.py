@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from annotation.parsers.cells import explain_two_signs
 from evalapp.translation import gettext as _
 
 from .values import WrongValue, is_empty, read_key
@@ -130,10 +131,8 @@ class ColumnNumbers:
         if not self.sign:
             self.sign, self.shown_by = sign, text
         elif self.sign != sign:
-            comma, point = (text, self.shown_by) if sign == "," else (self.shown_by, text)
-            message = _("“%(point)s” has a decimal point and “%(comma)s” a decimal comma.", point=point[:40],
-                        comma=comma[:40])  # fmt: skip
-            raise WrongValue(message, _("Use one of the two in the whole column."))
+            point, comma = (self.shown_by, text) if sign == "," else (text, self.shown_by)
+            raise WrongValue(*explain_two_signs(point, comma))
 
     def _decide(self, text: str) -> str:
         """The sign of a number such as `1.250`."""

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from annotation.parsers.kinds import VERDICTS
 from evalapp.translation import gettext as _
 
 from .aligned import OF_SYSTEMS, SCORES
-from .cell_names import find_sides, read_output_name, read_rating_name
+from .cell_names import find_sides, is_rating_name, read_output_name, read_rating_name
 from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out, list_used
@@ -26,16 +24,24 @@ from .names import (
     guess_numbers,
     name_system,
     normalize,
-    read_option_name,
     read_verdict_word,
 )
 from .numbers import describe_either, find_signs
 from .plan import Fault, make_plan
 from .presets import Preset, find_preset, flatten_table
-from .propose_wide import can_be_rating, find_output_names, list_aspects, list_prose, list_raters, propose_wide_cells
+from .propose_verdicts import ask_for_verdicts, find_options, list_verdicts, propose_verdicts
+from .propose_wide import (
+    can_be_rating,
+    find_output_names,
+    list_aspects,
+    list_named_raters,
+    list_prose,
+    list_raters,
+    propose_wide_cells,
+)
 from .sources import Row
 from .tables import Table
-from .values import FLAGS, is_empty, read_key
+from .values import is_empty
 
 _MOST_LISTED = 5
 #: Rows of the interchange format that are made to see whether a preset finds more than items.
@@ -75,7 +81,7 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
     questions = _ask_for_missing(mapping)
     flat = flatten_table(table, mapping.preset)
     if not questions:
-        questions = [*_ask_for_verdicts(flat, mapping), *_ask_for_judgements(flat, mapping, preset)]
+        questions = [*ask_for_verdicts(flat, mapping), *_ask_for_judgements(flat, mapping, preset)]
     questions += ask_for_signs(flat, mapping)
     return Proposal(mapping, reasons, questions, list_left_out(table, mapping))
 
@@ -106,20 +112,6 @@ def _ask_for_missing(mapping: Mapping) -> list[Question]:
     return questions
 
 
-def _ask_for_verdicts(table: Table, mapping: Mapping) -> list[Question]:
-    """Questions about words in a preset's column of verdicts that nothing explains."""
-    known = set(mapping.values.get("verdict", {})) | set(VERDICTS) | {""}
-    for name in ("system_a", "system_b"):
-        known.add(mapping.constants.get(name, ""))
-        for column in mapping.columns.get(name, ()):
-            known |= {read_key(row.get(column)) for _number, row in table.sample}
-    words: dict[str, str] = {}
-    for column in mapping.columns.get("verdict", ()):
-        for _number, row in table.sample:
-            words.setdefault(read_key(row.get(column)), column)
-    return [ask_for_verdict(word, column) for word, column in words.items() if word not in known]
-
-
 def _ask_for_judgements(table: Table, mapping: Mapping, preset: Preset) -> list[Question]:
     """A question if the first rows give items only, though the format is one of outputs or judgements."""
     made = convert_rows(table, mapping, is_preview=True)
@@ -129,24 +121,6 @@ def _ask_for_judgements(table: Table, mapping: Mapping, preset: Preset) -> list[
     columns = list_used(table, mapping)
     options = tuple(name for name in table.columns if name not in columns)
     return [Question("outputs", _("Which columns have the outputs or the answers? None is recognized."), options)]
-
-
-def find_options(draft: Draft, systems: Sequence[str] = ()) -> dict[str, str]:
-    """Column -> verdict, of columns such as `winner_a`, `winner_b` and `tie` if most rows have exactly one true."""
-    found = {
-        name: verdict
-        for name, one in draft.profiles.items()
-        if one.texts and all(text.lower() in FLAGS for text in one.texts)
-        if (verdict := read_option_name(name, systems))
-    }
-    counts = [sum(FLAGS[read_key(row.get(name)).lower()] for name in found) for _number, row in draft.table.sample]
-    is_whole = {"a", "b"} <= set(found.values()) and len(set(found.values())) == len(found)
-    return found if is_whole and 2 * counts.count(1) > len(counts) else {}
-
-
-def ask_for_verdict(word: str, column: str) -> Question:
-    message = _("What does “%(text)s” in the column “%(column)s” mean?", text=word[:80], column=column)
-    return Question("values.verdict", message, VERDICTS)
 
 
 def ask_for_signs(table: Table, mapping: Mapping) -> list[Question]:
@@ -192,6 +166,8 @@ class _Proposer:
         if shape != "lines":
             self._propose_rows()
             self._ask_for_words()
+            if shape in ("long", "wide"):
+                self._ask_for_numbers()
             self._propose_meta(shape)
             draft.shorten()
         for note in draft.table.notes:
@@ -294,6 +270,7 @@ class _Proposer:
         self._propose_item(repeats="system" in draft.columns or bool(draft.explode))
         values = draft.list_free("value")
         aspects = [one for one in list_aspects(draft) if one.column not in values]
+        aspects += [one for one in list_named_raters(draft) if one.column not in values]
         if not (values or aspects) and (raters := list_raters(draft)):
             draft.set_ratings(raters, _("Numbers under names of raters."))
             if not draft.choose("aspect") and not draft.candidates.get("aspect"):
@@ -313,9 +290,10 @@ class _Proposer:
         self._propose_item(repeats="rater" in self.draft.candidates)
         self._check_ids()
         propose_wide_cells(self.draft)
-        if found := self.draft.list_free("verdict"):
-            message = _("“%(column)s” may say which output is better. Comparisons are a layout of their own: to import "
-                        "them as well, upload the file again and choose it.", column=found[0])  # fmt: skip
+        if found := list_verdicts(self.draft):
+            message = _("%(columns)s may say which output is better. Comparisons are a layout of their own: to import "
+                        "them as well, upload the file again and choose it.",
+                        columns=", ".join(f"“{name}”" for name in found))  # fmt: skip
             self.draft.ask("shape", message)
 
     def _propose_pairs(self) -> None:
@@ -343,28 +321,7 @@ class _Proposer:
             draft.choose("verdict", is_needed=True)
         draft.propose_judges("preference" if draft.columns.get("verdict") or not sides else "")
         for column in draft.columns.get("verdict", ()) if not self.options else ():
-            self._propose_verdicts(column)
-
-    def _propose_verdicts(self, column: str) -> None:
-        draft = self.draft
-        names = {
-            text
-            for side in ("system_a", "system_b")
-            for one in draft.columns.get(side, ())
-            for text in draft.profiles[one].texts
-        } | {draft.constants[side] for side in ("system_a", "system_b") if side in draft.constants}
-        known = {}
-        for text in draft.profiles[column].texts:
-            if text in names:
-                continue
-            if (verdict := read_verdict_word(text)) is not None:
-                known[text] = verdict
-            else:
-                draft.questions.append(ask_for_verdict(text, column))
-        if known:
-            draft.values["verdict"] = known
-            meanings = ", ".join(f"{text} = {verdict}" for text, verdict in known.items())
-            draft.explain("values.verdict", (column,), meanings)
+            propose_verdicts(draft, column)
 
     def _propose_preference(self) -> None:
         for name in ("chosen", "rejected", "system_a", "system_b"):
@@ -462,6 +419,18 @@ class _Proposer:
                         column=name, numbers=shown)  # fmt: skip
             draft.ask("ratings", message, (name,), shown)
 
+    def _ask_for_numbers(self) -> None:
+        """Asks about columns of numbers with a word for ratings in their names, as `politeness_score`."""
+        draft = self.draft
+        asked = {option for question in draft.questions for option in (*question.options, question.suggestion)}
+        names = [name for name, one in draft.profiles.items() if one.kind in ("number", "numbers")]
+        names = [name for name in names if not draft.is_taken(name) and name not in asked and is_rating_name(name)]
+        if names:
+            message = _("Are the numbers in %(columns)s ratings? If so, name their aspect, their rater, and their "
+                        "system unless a column names it. Without an answer they are not imported.",
+                        columns=", ".join(f"“{name}”" for name in names))  # fmt: skip
+            draft.ask("ratings", message, names)
+
     def _propose_meta(self, shape: str) -> None:
         """Short texts that repeat, such as a domain, and remarks describe items, if a row is an item."""
         draft = self.draft
@@ -469,7 +438,7 @@ class _Proposer:
         is_item = draft.ids.source == "row" or all(draft.profiles[name].is_unique for name in ids)
         if shape != "wide" or not is_item or not (draft.columns or draft.outputs):
             return
-        asked = {option for question in draft.questions for option in question.options}
+        asked = {option for question in draft.questions for option in question.options} | set(list_verdicts(self.draft))
         kept = tuple(
             name
             for name, one in draft.profiles.items()

@@ -157,7 +157,10 @@ def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
     return [piece.strip() for piece in pieces if piece.strip()]
 
 
-FLAGS = {"": False, "false": False, "0": False, "no": False, "true": True, "1": True, "yes": True}
+_NO = ("", "false", "0", "no", "nein", "falsch", "non", "faux", "falso")
+_YES = ("true", "1", "yes", "x", "✓", "✔", "ja", "wahr", "oui", "vrai", "sí", "verdadero")
+#: Words in cells of true and false, in lower case.
+FLAGS = dict.fromkeys(_NO, False) | dict.fromkeys(_YES, True)
 
 
 def read_flag(value: Any) -> bool:

@@ -124,12 +124,15 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
 def _check_sign(text: str, first: str) -> None:
     """Raises ValueError if a number has another decimal sign than the first one of its column that has one."""
     if ("," in text) != ("," in first):
-        comma, point = (text, first) if "," in text else (first, text)
-        message = _(
-            "“%(point)s” has a decimal point and “%(comma)s” a decimal comma; use one of the two in the whole column",
-            point=point[:40], comma=comma[:40],
-        )  # fmt: skip
-        raise ValueError(message)
+        point, comma = (first, text) if "," in text else (text, first)
+        raise ValueError(" ".join(explain_two_signs(point, comma)).rstrip("."))
+
+
+def explain_two_signs(point: str, comma: str) -> tuple[str, str]:
+    """(message, way out) about two numbers of a column, one with a decimal point and one with a decimal comma."""
+    message = _("“%(point)s” has a decimal point and “%(comma)s” a decimal comma.", point=point[:40],
+                comma=comma[:40])  # fmt: skip
+    return message, _("Use one of the two in the whole column.")
 
 
 def read_cells(

@@ -51,7 +51,7 @@ GROUPS: tuple[tuple[Any, tuple[Place, ...]], ...] = (
     (
         _("Metrics"),
         (
-            Place(_("Evaluators"), "scoring:evaluator-list"),
+            Place(_("Evaluators"), "scoring:evaluator-list", also=("judges/",)),
             Place(_("Robustness"), "scoring:robustness"),
             Place(_("Studies"), "scoring:study-list"),
             Place(_("Runs"), "run-list"),

@@ -130,6 +130,11 @@ class Query:
         return [name for name in getattr(self, "evaluators", "").split(",") if name]
 
     @property
+    def scored_by(self) -> str:
+        """The slug of the evaluator whose scores a table of systems reads; empty if it reads none."""
+        return ""
+
+    @property
     def rater_filter(self) -> str:
         """The name of the filter of raters."""
         return getattr(self, "filter", "")

@@ -85,12 +85,13 @@ def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project |
     query: Any = shape(**values)
     faults += [Fault(text, field=field) for text, field in query.faults()]
     if project is not None:
-        by = [query.scored_by] if getattr(query, "scored_by", "") else []
-        missing, known = unknown_evaluators(project, [*query.chosen, *by])
+        missing, known = unknown_evaluators(project, [*query.chosen, *filter(None, [query.scored_by])])
         for name in missing:
             text = _("There is no evaluator “%(name)s” in %(project)s. There are: %(known)s.")
             text %= {"name": name, "project": project.slug, "known": ", ".join(known)}
-            faults.append(Fault(text, field="evaluators" if name not in by else "by" if query.by else "assist"))
+            faults.append(
+                Fault(text, field="evaluators" if name != query.scored_by else "by" if query.by else "assist")
+            )
     if faults:
         raise BadInput(" ".join(fault.message for fault in faults), faults=faults)
     return query

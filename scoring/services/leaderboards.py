@@ -203,7 +203,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
             tables.make_key(query) == row.key
             and query.reads_scores
             and all(tables.may_be_shown(project, [query]))
-            and not tables.unknown_evaluators(project, query.chosen)[0]
+            and not tables.unknown_evaluators(project, [*query.chosen, *filter(None, [query.scored_by])])[0]
             and _has_references(project, query)
             and is_large(project, query)
         ):

@@ -417,8 +417,9 @@ def names_in(params: Mapping[str, Any]) -> set[str]:
     single = [params.get(name) for name in NAMES_OF_ONE]
     lists = [name for key in NAMES_OF_SEVERAL for name in params.get(key) or ()]
     query = params.get("query")
-    by = query.get("by") if isinstance(query, Mapping) else None
-    return {name for name in (*single, *lists, by) if isinstance(name, str) and name}
+    asked = query if isinstance(query, Mapping) else {}
+    tables = [asked.get("by"), asked.get("assist"), *str(asked.get("evaluators") or "").split(",")]
+    return {name for name in (*single, *lists, *tables) if isinstance(name, str) and name}
 
 
 def remove_artefacts(*, project: Project) -> None:

@@ -24,11 +24,13 @@ def _may(request: HttpRequest, project: Project, need: str) -> bool:
 
 
 def leaderboard_section(request: HttpRequest, project: Project) -> str | None:
-    """Return the first rows of the last stored table of systems; the overview computes none."""
+    """Return the first rows of the last stored table of systems by all human judgements and no scores; the overview
+    computes none."""
     if not _may(request, project, "read"):
         return None
     stored = Leaderboard.objects.filter(project=project, kind=Leaderboard.Kind.SYSTEMS).order_by("-computed_at")[:5]
-    whole = (row for row in stored if not row.table.get("by") and not row.params.get("campaign"))
+    changed = ("by", "assist", "campaign", "filter")
+    whole = (row for row in stored if not any(row.params.get(name) for name in changed))
     board = next((row for row in whole if row.table.get("rows")), None)
     if board is None:
         return None

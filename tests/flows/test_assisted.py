@@ -83,6 +83,33 @@ def test_page_api_and_files(project, admin_client):
     assert "Judgements only" in admin_client.get("/projects/weekend/systems/table.tex?assist=judge").content.decode()
 
 
+def test_caption_is_whole_phrases(project, admin_client):
+    page = " ".join(admin_client.get("/projects/weekend/systems/?assist=judge").content.decode().split())
+    caption = page.partition("<caption>")[2].partition("</caption>")[0]
+    text = "Assisted by judge; the intervals are about items like these. 95 % intervals."
+    assert caption.strip().startswith(f'Mean rating: <span dir="auto">quality</span>. {text}')
+
+
+def test_page_says_why_an_evaluator_cannot_assist(project, admin_client):
+    ScoreSet.objects.filter(project=project).update(scored_at=None)
+    page = admin_client.get("/projects/weekend/systems/?assist=judge").content.decode()
+    assert "No assisted ranking yet." in page
+    assert "judge has no complete scores" in page
+    assert "No judgements yet." not in page
+
+
+def test_overview_shows_the_ranking_by_judgements_alone(project, admin_client):
+    for query in ("", "?assist=judge"):
+        admin_client.get(f"/projects/weekend/systems/{query}")
+    table = json.loads(run("systems", "weekend", "--json"))
+    page = admin_client.get("/projects/weekend/").content.decode()
+    assert f'<td class="num">{table["rows"][0]["value"]:.2f}</td>' in page
+    (row,) = [one for one in table["rows"] if one["rank"] == 1]
+    assisted = json.loads(run("systems", "weekend", "--assist", "judge", "--json"))
+    (other,) = [one for one in assisted["rows"] if one["rank"] == 1]
+    assert f"{row['value']:.2f}" != f"{other['value']:.2f}"
+
+
 def csv_rows(client: Client, query: str):
     text = client.get(f"/projects/weekend/systems/table.csv{query}").content.decode("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(text)))

@@ -197,7 +197,7 @@ class ProjectData:
     # ---- scores -------------------------------------------------------------------------------------------
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[ScoreSet]:
-        if slug := getattr(query, "scored_by", ""):
+        if slug := query.scored_by:
             evaluator = get_evaluator(self.project, slug)
             current = get_current_set(self.project, evaluator, query.reference_set, getattr(query, "aspect", ""))
             return [current] if current else []

@@ -102,7 +102,6 @@ class SystemsQuery(Query):
 
     @property
     def scored_by(self) -> str:
-        """The evaluator whose scores the table reads, if any."""
         return self.by or self.assist
 
     @property

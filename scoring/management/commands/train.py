@@ -19,13 +19,12 @@ class Command(JobCommand):
     kind = "train"
     evaluator_help = "a name that `evalapp evaluators` lists as trained"
     help = "Train an evaluator on the data of a project."
-
     own = ("projects",)
 
     def add_first(self, parser: CommandParser) -> None:
         parser.add_argument("evaluator", help=self.evaluator_help)
         parser.add_argument(
-            "--project", dest="projects", action="append", required=True, metavar="SLUG",
+            "--project", action="append", required=True, metavar="SLUG",
             help="the project; repeated: further projects to learn from as well",
         )  # fmt: skip
 
@@ -36,7 +35,9 @@ class Command(JobCommand):
     def work(self, **options: Any) -> dict[str, Any]:
         from scoring.pipelines.train import NotEnough, check_training
 
-        first, *options["projects"] = options["projects"]
+        # `call_command(project="weekend")` gives a text, the command line a list.
+        named = options["project"]
+        first, *options["projects"] = [named] if isinstance(named, str) else named
         project = find_project(first)
         training = read_options(TrainingOptions, options)
         params = plan_params(project, training, any_encoder=True)

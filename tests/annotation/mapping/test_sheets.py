@@ -75,6 +75,7 @@ def test_columns_that_are_not_imported_are_named_with_a_value(tmp_path):
         ("gpt output,llama output,background", "It is {}.,Or it is {}.,In the year {}.", {"outputs"}),
         ("gpt,refusal", "It is {}.,I cannot help with that.", {"outputs"}),
         ("gpt output,llama output,gpt fluency,llama fluency,winner", "It is {}.,Or {}.,{},3,gpt", {"shape"}),
+        ("gpt output,llama output,fluency winner,overall winner", "It is {}.,Or {}.,gpt,llama", {"shape"}),
         ("answer A,answer B,preferred", "It is {}.,Or it is {}.,A", {"constants.system_a", "constants.system_b"}),
     ],
 )
@@ -221,6 +222,22 @@ def test_columns_of_annotators_are_ratings_each(tmp_path):
     assert [one.rater for one in proposal.mapping.ratings] == ["Annotator 1", "Annotator 2"]
 
 
+def test_names_of_annotators_with_an_aspect_are_raters(tmp_path):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{a},{b},{b}" for k, a, b in JUDGED]
+    proposal = propose(tmp_path, "id,question,answer,model,Fluency (Anna),Fluency (Ben),fluency_mean", rows)
+    assert proposal.questions == []
+    assert [one.column for one in proposal.left_out] == ["fluency_mean"]
+    made = [row.values for row in convert(tmp_path, proposal) if row[1] == "ratings"]
+    assert {(one["rater"], one["aspect"]) for one in made} == {("Anna", "Fluency"), ("Ben", "Fluency")}
+
+
+def test_numbers_with_a_word_for_ratings_in_their_names_are_asked(tmp_path):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{a},{b},7" for k, a, b in JUDGED]
+    proposal = propose(tmp_path, "id,question,answer,model,politeness_score,rating tone,tokens", rows)
+    asked = [(one.member, one.options) for one in proposal.questions]
+    assert asked == [("ratings", ("politeness_score", "rating tone"))]
+
+
 def test_pairs_with_ratings_of_each_side(tmp_path):
     rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k},3,{'ab'[k % 2]}" for k, _a, _b in JUDGED[:4]]
     head = "id,prompt,response_a,response_b,model_a,model_b,fluency_a,fluency_b"
@@ -231,6 +248,37 @@ def test_pairs_with_ratings_of_each_side(tmp_path):
     assert [row.table for row in convert(tmp_path, proposal)].count("ratings") == 8
     proposal = propose(tmp_path, head.replace("fluency", "winner"), [row[:-2] for row in rows])
     assert [one.member for one in proposal.questions] == ["columns.verdict"]
+
+
+def test_verdicts_of_two_annotators_are_no_ratings_of_the_two_sides(tmp_path):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k % 2 + 1},1" for k, _a, _b in JUDGED]
+    head = "id,prompt,response_1,response_2,model_1,model_2,annotator_1,annotator_2"
+    proposal = propose(tmp_path, head, rows)
+    assert proposal.mapping.ratings == ()
+    assert [(one.member, "annotator_2" in one.options) for one in proposal.questions] == [("columns.verdict", True)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "asked"),
+    [
+        (["1", "2", "0"], []),
+        (["-2", "-1", "0", "1"], ["[-2, 2]"]),
+        (["0", "1"], ["[0, 1]"]),
+        (["1", "5"], ["[1, 5]"]),
+        (["10%", "90%"], ["[10, 90]"]),
+    ],
+)
+def test_numbers_of_verdicts_are_asked_unless_they_count_the_outputs(tmp_path, cells, asked):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{cell}" for k, cell in enumerate(cells * 2)]
+    proposal = propose(tmp_path, "id,prompt,response_a,response_b,model_a,model_b,preference (-2 to 2)", rows)
+    assert [one.message[one.message.rindex("[") : -3] for one in proposal.questions] == asked
+    assert bool(proposal.mapping.values.get("verdict")) != bool(asked)
+
+
+def test_words_under_a_usual_name_for_ratings_are_ratings(tmp_path):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{k % 3}/5" for k in range(9)]
+    proposal = propose(tmp_path, "id,question,answer,model,rating", rows)
+    assert (proposal.questions, proposal.mapping.values["value"]["2/5"]) == ([], 2)
 
 
 def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_path):
@@ -250,6 +298,7 @@ CHOSEN = {
     "winner_a,winner_b,tie": {"winner_a": "a", "winner_b": "b", "tie": "tie"},
     "A wins,B wins,Tie": {"A wins": "a", "B wins": "b", "Tie": "tie"},
     "preferredLeft,preferredRight,both bad": {"preferredLeft": "a", "preferredRight": "b", "both bad": "both_bad"},
+    "A besser,B besser,Unentschieden": {"A besser": "a", "B besser": "b", "Unentschieden": "tie"},
     "model_a_better,model_b_better,neither": {
         "model_a_better": "a", "model_b_better": "b", "neither": "both_bad",
     },

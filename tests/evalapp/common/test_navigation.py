@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from django.test import Client, RequestFactory
-from django.urls import reverse
+from django.urls import get_resolver, reverse
 
 from evalapp.accounts.models import Project
 from evalapp.common.navigation import GROUPS, find_parent, list_groups
@@ -52,6 +52,32 @@ def test_groups_follow_the_role(cast):
 )
 def test_the_longest_address_is_the_current_entry(cast, name, expected):
     assert find_current(list_for(cast.researcher, cast.project, name)) == [expected]
+
+
+HOME = "projects/<slug:slug>/"
+
+
+def list_addresses(patterns=None, start=""):
+    for row in get_resolver().url_patterns if patterns is None else patterns:
+        address = start + str(row.pattern)
+        yield from list_addresses(row.url_patterns, address) if hasattr(row, "url_patterns") else [address]
+
+
+#: The search finds things of all places.
+WITHOUT_PLACE = {"search"}
+
+
+def test_every_page_of_a_project_belongs_to_a_place(cast):
+    """A page elsewhere would have no tabs and no way back."""
+    parts = {address.removeprefix(HOME).split("/")[0] for address in list_addresses() if address.startswith(HOME)}
+    assert {"items", "campaigns", "evaluators", "judges"} <= parts
+    found = set()
+    for part in sorted(parts - {""}):
+        request = RequestFactory().get(f"/projects/{cast.project.slug}/{part}/")
+        request.user = cast.owner
+        if not find_current(list_groups(request, Project.objects.get(pk=cast.project.pk))):
+            found.add(part)
+    assert found == WITHOUT_PLACE
 
 
 @pytest.mark.parametrize("page", ["items/1000000000/", "no/such/page/", "no-%00-page/"])

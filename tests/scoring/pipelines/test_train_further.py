@@ -145,6 +145,11 @@ def test_command_takes_several_projects(toy, other, capsys):
     assert json.loads(capsys.readouterr().out)["plan"]["sets"][0].startswith("other: ")
 
 
+def test_programs_name_a_project_by_keyword(toy, capsys):
+    call_command("train", "toy", project=toy.project.slug, folds=1, check=True, set=[("frozen", "yes")], json=True)
+    assert json.loads(capsys.readouterr().out)["plan"]["sets"] == []
+
+
 def test_page_offers_readable_projects(toy, other, client):
     client.force_login(toy.researcher)
     address = f"/projects/{toy.project.slug}/evaluators/train/{get_entry('ridge').name}/"

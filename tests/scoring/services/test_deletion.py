@@ -54,6 +54,13 @@ def test_evaluator_needed_by_a_run_stays(mine, kind, state):
     assert not Evaluator.objects.exists()
 
 
+@pytest.mark.parametrize("query", [{"assist": "mine"}, {"evaluators": "length,mine"}])
+def test_evaluator_in_a_table_that_is_being_computed_stays(mine, query):
+    asked(mine.project, "rank", params={"board": "systems", "query": query}, state="running")
+    with pytest.raises(Conflict, match="rank with mine"):
+        delete_evaluator(evaluator=mine)
+
+
 def test_runs_with_other_evaluators_do_not_matter(mine, cast):
     asked(cast.foreign, "games")
     asked(cast.project, "score", params={"evaluator": "yours"})

@@ -90,7 +90,7 @@ def test_system_score_without_an_interval_shows_none(scored, researcher):
     score_set.systems = [{"system": name, "step": None, "value": place / 8} for place, name in enumerate(names)]
     score_set.save(update_fields=["systems"])
     text = " ".join(read_page(researcher.get(address("systems") + "?by=length")).split())
-    assert re.search(r"<caption>[^<]*one value per system ?<", text)
+    assert re.search(r"<caption>[^<]*one value per system\. ?<", text)
     assert "Rank intervals:" not in text
     assert f'Rank intervals overlap: <span dir="auto">{", ".join(reversed(names))}</span>' in text
     assert f'<td class="num">1–{len(names)}</td>' in text

@@ -331,6 +331,18 @@ def test_pages_need_few_queries(researcher, toy, django_assert_max_num_queries, 
         researcher.get(address(page, *parts))
 
 
+def test_errors_of_penalties_are_no_curve(researcher, toy):
+    """Of ridge and adem, which try penalties instead of taking steps."""
+    evaluator = train(toy.project, folds=1, name="mine")
+    for model in evaluator.record["models"]:
+        model["log"] = [{"l2": 10.0**k, "dev_loss": 1 / (k + 1)} for k in range(4)]
+    evaluator.save()
+    page = read_page(researcher.get(address("evaluator", "mine")))
+    assert "<h2>Training</h2>" in page
+    assert "<h2>Curves</h2>" not in page
+    assert '<svg class="curve"' not in page
+
+
 def test_every_figure_of_every_fold_has_its_line(researcher, toy):
     evaluator = train(toy.project, folds=2, name="mine")
     names = ("mse", "r2", "spearman", "macro_f1", "accuracy_remove")

@@ -335,7 +335,8 @@ def _ridge(network: AdemNetwork, job: FitJob, parts: Components, part: _Part) ->
     for number, weight in enumerate(grid):
         change = _solved(network, readable, part, taught, weight)
         error = _error(network, readable, part, held, change)
-        log.append({"step": number + 1, "l2": weight, "dev_loss": error})
+        # Without steps: these are errors of penalties, not the curve of a loss.
+        log.append({"l2": weight, "dev_loss": error})
         job.report(TrainingProgress(number + 1, len(grid), phase="training", metrics={"loss": error}))
     best = min(log, key=lambda row: float(row["dev_loss"]))
     rows = np.arange(len(part.labels)) if part.cut_off else taught

@@ -21,23 +21,28 @@ ALONE = "there is no other text of its context to compare it with"
 
 
 def draw_others(records: Sequence[Record], seed: int) -> list[tuple[int, int]]:
-    """Return pairs of places in `records`: each record with up to four others of the same context and source.
+    """Return pairs of places in `records`: each record with up to four others of the same context and source, the next
+    ones in a random circle.
 
-    The `records` are distinct. They are drawn by `seed` and by their content, not by their order.
+    The `records` are distinct. The circle is drawn by `seed` and by their content, not by their order.
     """
     together: dict[Hashable, list[int]] = defaultdict(list)
     for place, record in enumerate(records):
         together[record.context, record.source].append(place)
 
-    def draw(place: int, other: int) -> bytes:
-        texts = (seed, records[place].context, records[place].source, records[place].text, records[other].text)
+    def draw(place: int) -> bytes:
+        texts = (seed, records[place].context, records[place].source, records[place].text)
         return hashlib.sha256(repr(texts).encode("utf-8", "surrogatepass")).digest()
 
     pairs = []
     for places in together.values():
-        for place in places:
-            others = sorted((other for other in places if other != place), key=lambda other: draw(place, other))
-            pairs += [(place, other) for other in others[:N_OTHERS]]
+        circle = sorted(places, key=draw)
+        n_others = min(N_OTHERS, len(circle) - 1)
+        pairs += [
+            (place, circle[(k + apart) % len(circle)])
+            for k, place in enumerate(circle)
+            for apart in range(1, n_others + 1)
+        ]
     return pairs
 
 

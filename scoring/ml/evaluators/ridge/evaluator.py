@@ -106,8 +106,8 @@ class Ridge(SeveralAspects):
             network.weights.data[:, place] = torch.from_numpy(found.weights)
             network.bias.data[place] = bias
             ends.append(_find_ends(job, one, values + bias))
-            for penalty, error in found.errors.items():
-                log.append({"step": len(log) + 1, "aspect": one.aspect, "l2": penalty, "dev_loss": error})
+            # Without steps: these are errors of penalties, not the curve of a loss.
+            log += [{"aspect": one.aspect, "l2": penalty, "dev_loss": error} for penalty, error in found.errors.items()]
             metrics |= {f"l2_{one.aspect}": found.penalty}
             if found.errors:
                 metrics[f"loss_{one.aspect}"] = found.errors[found.penalty]

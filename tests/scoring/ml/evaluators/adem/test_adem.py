@@ -144,6 +144,7 @@ def test_fits_its_training_data_and_reports(encoder: str, rated: Dataset) -> Non
 def test_grid_is_selected_on_the_held_out_part(encoder: str, rated: Dataset) -> None:
     evaluator = fit("adem", rated, encoder=encoder, **SMALL)
     errors = {row["l2"]: row["dev_loss"] for row in evaluator.record.log}
+    assert not any("step" in row for row in evaluator.record.log)
     assert len(errors) == 8
     assert evaluator.record.metrics["l2"] == min(errors, key=lambda weight: errors[weight])
     again = fit("adem", rated, encoder=encoder, **SMALL)

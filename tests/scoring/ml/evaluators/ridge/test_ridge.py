@@ -161,6 +161,17 @@ def test_every_judged_aspect_is_learned_from_what_it_has(trained: Any, judged: D
         trained.score(records, aspect="taste")
 
 
+def test_log_has_the_error_of_each_penalty_and_no_steps(trained: Any) -> None:
+    log = trained.record.log
+    aspects = {row["aspect"] for row in log}
+    assert aspects == set(trained.aspects)
+    for aspect in aspects:
+        rows = [row for row in log if row["aspect"] == aspect]
+        best = min(rows, key=lambda row: row["dev_loss"])
+        assert trained.record.metrics[f"l2_{aspect}"] == best["l2"]
+        assert not any("step" in row for row in rows)
+
+
 def test_live_scores_are_those_of_the_library(trained: Any, tmp_path: Path, settings: Any, monkeypatch: Any) -> None:
     settings.ARTEFACTS_DIR = tmp_path
     models = answering.WarmModels(1)
