@@ -79,7 +79,7 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
                             "value": reading.value, "verdict": reading.verdict, "share": reading.share,
                             "reason": reading.reason, "finish": answer.finish,
                             **facts.get(make_key(request), {}),
-                            "tokens": [[token, list(map(list, top))] for token, top in answer.tokens],
+                            "tokens": answer.as_json()["tokens"],
                         }  # fmt: skip
 
 

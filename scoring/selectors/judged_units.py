@@ -109,7 +109,9 @@ class Reader:
 
     def list_repairs(self, requests: Sequence[Request], answers: Mapping[Key, Answer | str]) -> dict[Key, Request]:
         """Return the second requests for answers that are no JSON, by the key of the first."""
-        repairs = {}
+        repairs: dict[Key, Request] = {}
+        if self.judge.method == "logprobs":
+            return repairs
         for request in requests:
             answer = answers.get(make_key(request))
             if answer is not None and not isinstance(answer, str) and self.read(answer).repairable:

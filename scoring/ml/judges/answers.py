@@ -29,25 +29,25 @@ OUT_OF_RANGE = gettext_noop("the rating is not on the scale")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a server answered. `tokens` has for each generated token (token, [(alternative, log-probability), ...])."""
+    """What a server answered. `tokens` has for each generated token (token, {alternative: log-probability})."""
 
     text: str
     model: str
     finish: str = ""
     refused: bool = False
-    tokens: tuple[tuple[str, tuple[tuple[str, float], ...]], ...] = ()
+    tokens: tuple[tuple[str, Mapping[str, float]], ...] = ()
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     seconds: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer without model, tokens and time, which are stored separately."""
-        tokens = [[token, [[text, p] for text, p in top]] for token, top in self.tokens]
+        tokens = [[token, list(map(list, top.items()))] for token, top in self.tokens]
         return {"text": self.text, "finish": self.finish, "refused": self.refused, "tokens": tokens}
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any], model: str) -> Answer:
-        tokens = tuple((token, tuple((text, p) for text, p in top)) for token, top in content["tokens"])
+        tokens = tuple((token, dict(top)) for token, top in content["tokens"])
         return cls(content["text"], model, content["finish"], content["refused"], tokens)
 
 
@@ -74,11 +74,10 @@ def weigh_answers(answer: Answer, labels: Sequence[str]) -> dict[str, float]:
     prefix, passed = "", 1.0
     for token, alternatives in answer.tokens:
         on_path = 0.0
-        for text, log_p in dict(alternatives).items():
+        for text, log_p in alternatives.items():
             p = passed * math.exp(log_p)
             whole = (prefix + text).strip()
-            longer = any(label != whole and label.startswith(whole) for label in labels)
-            if text == token and longer:
+            if text == token and any(label != whole and label.startswith(whole) for label in labels):
                 on_path = p  # decided by the next token
             elif whole in result:
                 # Off the path the continuation of a label such as 1 (of 1 to 10) is unknown; it counts as the label.

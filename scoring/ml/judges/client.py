@@ -269,7 +269,7 @@ def read_answer(content: Mapping[str, Any], seconds: float = 0.0) -> Answer:
     tokens = tuple(
         (
             str(one["token"]),
-            tuple((str(top["token"]), round(float(top["logprob"]), 6)) for top in one["top_logprobs"][:TOP]),
+            {str(top["token"]): round(float(top["logprob"]), 6) for top in one["top_logprobs"][:TOP]},
         )
         for one in logprobs
     )

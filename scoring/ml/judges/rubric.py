@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from evalapp.translation import gettext as _
 from scoring.ml.errors import ScoringError
@@ -35,7 +36,7 @@ class Rubric:
         if self.step is not None and not 0 < self.step <= self.high - self.low:
             raise RubricError(_("The step of the scale must be positive and fit between its ends."))
 
-    @property
+    @cached_property
     def points(self) -> tuple[float, ...]:
         """The points of the scale, or () if they are too many to list."""
         if self.step is None:
@@ -43,7 +44,7 @@ class Rubric:
         n = int((self.high - self.low) / self.step + 1e-9) + 1
         return tuple(round(self.low + k * self.step, 9) for k in range(n)) if n <= MOST_POINTS else ()
 
-    @property
+    @cached_property
     def answers(self) -> dict[str, float]:
         """The answer text of each point with its value, such as {"1": 1.0, "2": 2.0}."""
         return {f"{point:g}": point for point in self.points}

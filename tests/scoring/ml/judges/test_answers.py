@@ -15,7 +15,7 @@ TEN = Rubric("Fluent?", 1, 10)
 
 def make_answer(*tokens, text=""):
     """An answer whose tokens are (token, {alternative: probability})."""
-    rows = tuple((token, tuple((key, math.log(p)) for key, p in top.items())) for token, top in tokens)
+    rows = tuple((token, {key: math.log(p) for key, p in top.items()}) for token, top in tokens)
     return Answer(text, "m", tokens=rows)
 
 
