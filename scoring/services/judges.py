@@ -219,7 +219,7 @@ def store_answers(*, run: Run, endpoint: str, outcomes: Sequence[Outcome], costs
     rows = [
         JudgeAnswer(
             project=run.project, endpoint=endpoint, digest=one.request.digest, repeat=one.request.repeat,
-            model=one.answer.model[:200], answer=one.answer.as_json(), characters=one.request.n_characters,
+            model=one.answer.model, answer=one.answer.as_json(), characters=one.request.n_characters,
             prompt_tokens=one.answer.prompt_tokens, completion_tokens=one.answer.completion_tokens, cost=cost,
             seconds=one.answer.seconds, run=run,
         )

@@ -31,6 +31,9 @@ ATTEMPTS, LONGEST_WAIT = 6, 30.0
 MOST_FAILURES = 20
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _MOST_BYTES = 4_000_000
+#: Characters of a model id that are stored.
+MOST_OF_MODEL = 200
+LEAST_LOGPROB = -9999.0
 
 
 class EndpointError(ScoringError):
@@ -92,9 +95,11 @@ def send_requests(
             outcomes = work.collect(wait)
             if outcomes:
                 yield outcomes
+            elif work.is_alive() or not work.outcomes.empty():
+                continue
             elif work.error is not None:
                 raise work.error
-            elif not work.is_alive() and work.outcomes.empty():
+            else:
                 return
     finally:
         work.stop()
@@ -108,8 +113,9 @@ class _Sender(threading.Thread):
         self.error: Exception | None = None
         self.loop = asyncio.new_event_loop()
         self.n_failures = 0
-        self._main: asyncio.Task[None] | None = None
         self._secret = ""
+        # Created before the thread starts, so that a stop at once finds it.
+        self._main = self.loop.create_task(self._work())
 
     def collect(self, wait: float) -> list[Outcome]:
         """Return everything that has arrived, after at most `wait` seconds."""
@@ -123,7 +129,6 @@ class _Sender(threading.Thread):
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self._main = self.loop.create_task(self._work())
         try:
             self.loop.run_until_complete(self._main)
         except asyncio.CancelledError:
@@ -136,9 +141,8 @@ class _Sender(threading.Thread):
 
     def stop(self) -> None:
         """Cut the requests in flight and wait for the end of the thread."""
-        if self._main is not None and self.is_alive():
-            with contextlib.suppress(RuntimeError):  # the loop has just been closed
-                self.loop.call_soon_threadsafe(self._main.cancel)
+        with contextlib.suppress(RuntimeError):  # the loop has been closed at its end
+            self.loop.call_soon_threadsafe(self._main.cancel)
         self.join(timeout=5)
 
     async def _work(self) -> None:
@@ -210,7 +214,7 @@ class _Sender(threading.Thread):
             is_transient = reply.status_code in _TRANSIENT
             raise _NoAnswer(reason % facts, is_transient=is_transient, wait=_read_wait(reply.headers))
         try:
-            return read_answer(json.loads(content), time.monotonic() - began)
+            return read_answer(json.loads(content), request.model, time.monotonic() - began)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
             raise _NoAnswer(_("the server's answer is not a chat completion"), is_transient=True) from error
 
@@ -259,28 +263,28 @@ def _read_wait(headers: Mapping[str, str]) -> float | None:
     return float(value) if value.replace(".", "", 1).isdecimal() else None
 
 
-def read_answer(content: Mapping[str, Any], seconds: float = 0.0) -> Answer:
-    """Return the answer in the JSON of a chat completion. Raises ValueError, KeyError, TypeError or IndexError if it is
-    none."""
+def read_answer(content: Mapping[str, Any], model: str, seconds: float = 0.0) -> Answer:
+    """Return the answer in the JSON of a chat completion; `model` is used if the server reports no model id. Raises
+    ValueError, KeyError, TypeError or IndexError if it is none."""
     choice = content["choices"][0]
     message = choice["message"]
     logprobs = (choice.get("logprobs") or {}).get("content") or ()
     # Rounded before use, so that stored answers give the same scores.
     tokens = tuple(
         (
-            str(one["token"]),
-            {str(top["token"]): round(float(top["logprob"]), 6) for top in one["top_logprobs"][:TOP]},
+            _make_storable(one["token"]),
+            {_make_storable(top["token"]): _read_logprob(top["logprob"]) for top in one["top_logprobs"][:TOP]},
         )
         for one in logprobs
     )
     usage = content.get("usage") or {}
     text = message.get("content")
-    finish = str(choice.get("finish_reason") or "")
+    finish = _make_storable(choice.get("finish_reason") or "")
     if not isinstance(text, str | None):
         raise TypeError("content is not a text")
     return Answer(
-        text=(text or str(message.get("refusal") or "")),
-        model=str(content.get("model") or ""),
+        text=_make_storable(text or message.get("refusal") or ""),
+        model=_make_storable(content.get("model") or model)[:MOST_OF_MODEL],
         finish=finish,
         refused=bool(message.get("refusal")) or finish == "content_filter",
         tokens=tokens,
@@ -290,5 +294,18 @@ def read_answer(content: Mapping[str, Any], seconds: float = 0.0) -> Answer:
     )
 
 
+def _make_storable(value: Any) -> str:
+    """Return a text without NUL and lone surrogates, which databases refuse."""
+    return str(value).replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
+
+
+def _read_logprob(value: Any) -> float:
+    """Return a log-probability; servers write that of an impossible token as null, -Infinity or a large number."""
+    number = LEAST_LOGPROB if value is None else float(value)
+    if not number < 1:  # some servers round to slightly more than 0
+        raise ValueError("not a log-probability")
+    return round(max(number, LEAST_LOGPROB), 6)
+
+
 def _read_count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else None

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
+import queue
 import threading
 import time
 from dataclasses import replace
 
 import pytest
 
-from scoring.ml.judges import TEMPLATES, Judge, Rubric
+from scoring.ml.judges import TEMPLATES, Judge, Rubric, read_rating
 from scoring.ml.judges import client as client_module
-from scoring.ml.judges.client import Endpoint, EndpointError, send_requests
+from scoring.ml.judges.client import Endpoint, EndpointError, read_answer, send_requests
 from scoring.ml.types import Record
 from tests.scoring.judge_server import KEY, run_judge_server
 
@@ -132,8 +135,72 @@ def test_proxies_of_the_environment_are_not_contacted(monkeypatch):
     assert proxy.requests == []
 
 
+def test_an_answer_has_only_what_databases_store():
+    """PostgreSQL refuses NUL, lone surrogates, NaN and infinite numbers in JSON."""
+    infinity = float("inf")
+    top = [{"token": "4", "logprob": 1e-7}, {"token": "\0", "logprob": -infinity}, {"token": "\ud800", "logprob": None}]
+    choice = {
+        "message": {"content": "4\0 \ud800"}, "finish_reason": "stop",
+        "logprobs": {"content": [{"token": "4", "top_logprobs": top}]},
+    }  # fmt: skip
+    content = {"choices": [choice], "model": "m\0" * 200, "usage": {"prompt_tokens": 10**20, "completion_tokens": -1}}
+    answer = read_answer(content, "asked")
+    json.dumps(answer.as_json(), allow_nan=False, ensure_ascii=False).encode()
+    assert "\0" not in answer.text + answer.model
+    assert len(answer.model) == 200
+    assert (answer.prompt_tokens, answer.completion_tokens) == (None, None)
+    assert read_rating(answer, RUBRIC, by_probability=True).value == 4.0
+    for number in (float("nan"), infinity):
+        top[0]["logprob"] = number
+        with pytest.raises(ValueError, match="log-probability"):
+            read_answer(content, "asked")
+
+
+def test_a_server_that_reports_no_model_answers_as_the_one_asked_for():
+    with run_judge_server(model="") as server:
+        (one,) = send_all(make_endpoint(server), make_requests(1))
+    assert one.answer.model == "tiny"
+
+
 class Stop(Exception):
     pass
+
+
+def test_a_stop_before_the_first_request_sends_nothing(monkeypatch):
+    """The caller stops while the thread is only starting."""
+    begin = asyncio.set_event_loop
+    monkeypatch.setattr(client_module.asyncio, "set_event_loop", lambda loop: (time.sleep(0.2), begin(loop)))
+
+    def check():
+        raise Stop
+
+    with run_judge_server() as server:
+        with pytest.raises(Stop):
+            send_all(make_endpoint(server), make_requests(8), check)
+        assert server.requests == []
+    assert "judge-requests" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_answers_that_arrive_with_an_error_are_not_lost(monkeypatch):
+    """The thread ends with an error between two looks of the caller."""
+    monkeypatch.setattr(client_module, "MOST_FAILURES", 1)
+
+    class LateQueue(queue.SimpleQueue):
+        def get(self, *arguments, **rest):
+            if self.empty():
+                for thread in threading.enumerate():
+                    if thread.name == "judge-requests":
+                        thread.join()
+                raise queue.Empty
+            return super().get(*arguments, **rest)
+
+    monkeypatch.setattr(client_module.queue, "SimpleQueue", LateQueue)
+    outcomes = []
+    with run_judge_server(always=400) as server:
+        batches = send_requests(make_endpoint(server, at_once=1), make_requests(3), lambda: None)
+        with pytest.raises(EndpointError, match="in a row"):
+            outcomes.extend(one for batch in batches for one in batch)
+    assert len(outcomes) == 1
 
 
 def test_a_stop_cuts_requests_in_flight():
