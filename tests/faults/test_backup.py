@@ -112,6 +112,31 @@ def _get_table(name: str) -> tables.Table:
     return next(table for table in _tables() if table.name == name)
 
 
+def test_participants_continue_by_their_link_after_a_restore(tmp_path, migrated_file, django_db_blocker):
+    from annotation.models import Participant
+    from tests.annotation.hired import Study, Visitor
+    from tests.cast import make_cast
+
+    source = make_sqlite_installation(tmp_path / "source", migrated_file)
+    target = make_sqlite_installation(tmp_path / "target", migrated_file)
+    with django_db_blocker.unblock(), source.django():
+        study = Study(make_cast(), outcomes={"passed": {"code": "C-PASS"}}, personal_codes=False)
+        nora, otto = Visitor(study, "id-1"), Visitor(study, "id-2")
+        nora.finish()
+        otto.begin()
+        otto.answer()
+        rows = list(Participant.objects.order_by("pk").values())
+        made = make_backup(target=tmp_path / "backup.zip")
+    with django_db_blocker.unblock(), target.django():
+        restore_backup(path=tmp_path / "backup.zip", fingerprint=made.fingerprint)
+        assert list(Participant.objects.order_by("pk").values()) == rows
+        otto.client.cookies.pop("sessionid")
+        assert otto.open().redirect_chain[-1][0] == f"/my/{study.campaign.pk}/"
+        assert b"C-PASS" in otto.finish().content
+        assert Visitor(study, "id-1").open().status_code == 403, "still bound to the browser"
+        assert study.get_states() == {"id-1": "passed", "id-2": "passed"}
+
+
 # ---- equality ------------------------------------------------------------------------------------------------
 
 

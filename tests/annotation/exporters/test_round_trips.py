@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from annotation.exporters import canonical
+from annotation.exporters import campaigns, canonical
 from annotation.exporters.layouts.workbook import MAX_TEXT, count_units, cut_cell
 from annotation.exporters.options import ExportOptions
 from annotation.mapping import open_table, propose_mapping
@@ -214,3 +214,25 @@ def test_workbook_with_long_texts_is_imported(cast, target, tmp_path):
     assert context[0].startswith("x" * 32_000)
     assert context[1] == "Hello?"
     assert references[0].startswith("👍" * 16_000)
+
+
+def test_links_of_hired_participants_come_back_with_their_campaign(cast, target, tmp_path):
+    """As an interchange folder; single participants are not part of it."""
+    from tests.annotation.hired import Study, Visitor
+
+    study = Study(cast, questions=[{"name": "age", "question": "Age?", "kind": "number"}], min_seconds=3, pay=2.5)
+    Visitor(study, "id-1").begin({"age": "30", "May-export": "on"})
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    write_export(cast.project, folder, ExportOptions(attributes=True), lambda done: None)
+    files = [Incoming(file.name, path=file) for file in sorted(folder.iterdir())]
+    upload = receive_upload(project=target, user=None, files=files, send=False)
+    assert upload.run is not None
+    execute_run(upload.run.pk)
+    upload.refresh_from_db()
+    assert upload.state == "done", [*list_errors(upload), upload.run.error]
+    target.refresh_from_db()
+    (_, before), (_, after) = (next(campaigns.rows(project, str)) for project in (cast.project, target))
+    assert after["told"]["recruitment"] == before["told"]["recruitment"]
+    (link,) = after["told"]["recruitment"]
+    assert (link["participants"]["working"], link["pay"], link["questions"][0]["name"]) == (1, 2.5, "age")
