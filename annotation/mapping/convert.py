@@ -23,6 +23,9 @@ from .sources import Row, flatten_row
 from .tables import Table
 from .values import WrongValue, get_value, is_empty, read_flag, read_key, read_turns, read_verdict
 
+#: What judgements of a rater differ in.
+_KEYS = ("item", "system", "aspect", "step")
+
 
 class ConvertedRow(NamedTuple):
     """A row of the interchange format. `row`: its number in the file; `table`: items, outputs, ratings, comparisons or
@@ -117,6 +120,8 @@ class _Converter:
         plan = make_plan(table, mapping)
         self.faults = plan.faults
         self.index = 0
+        #: The number of the part of a row's lists, from 1.
+        self.part = 0
         self.readers = FieldReaders(mapping)
         self.single = self.readers.single
         self.turns = {name: mapping.turns.get(name, Turns()) for name in (*mapping.columns, "outputs")}
@@ -145,10 +150,19 @@ class _Converter:
             for rating, (_column, cells) in zip(self.ratings, plan.ratings, strict=True):
                 _read, read_system, _origin = self.sides[cells.side == "b"]
                 rating.readers = [("system", read_system), *(one for one in rating.readers if one[0] != "system")]
+        self.numbered = self._list_numbered()
         self.scores = [
             self.readers.make_score(column, make_reader(column, self._make_numbers(column, known).read), cells)
             for column, cells in plan.scores
         ]
+
+    def _list_numbered(self) -> set[str]:
+        """Columns of ratings in a list whose parts differ in nothing else, so that each is another rater's."""
+        columns, lists = self.mapping.columns, tuple(f"{one}." for one in self.mapping.explode)
+        keys = [name for field in ("context", "source", *_KEYS) for name in columns.get(field, ())]
+        if "rater" in columns or self.mapping.ids.source == "row" or any(name.startswith(lists) for name in keys):
+            return set()
+        return {cell.column for cell in self.ratings if cell.column.startswith(lists)}
 
     def _make_numbers(self, column: str, known: dict[str, Any]) -> ColumnNumbers:
         """The reader of a column's numbers. Programs write aligned files, with decimal points."""
@@ -198,7 +212,8 @@ class _Converter:
     def convert(self, number: int, row: Row) -> Converted:
         made: Converted = []
         try:
-            for one in explode_row(row, self.mapping.explode) if self.mapping.explode else (row,):
+            parts = explode_row(row, self.mapping.explode) if self.mapping.explode else (row,)
+            for self.part, one in enumerate(parts, 1):
                 if self.mapping.only and not self._is_wanted(one):
                     continue
                 self.index += 1
@@ -382,6 +397,8 @@ class _Converter:
         if not is_list and numbers[0] is None:
             return
         rating = cell.read_fields(row, item)
+        if cell.column in self.numbered:
+            rating["rater"] = f"{rating['rater']} {self.part}"
         if step is not None:
             rating["step"] = step
         if self.read_simulated or self.mapping.meta:

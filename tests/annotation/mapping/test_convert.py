@@ -51,6 +51,21 @@ def test_the_winner_can_be_a_name_a_word_or_a_number(tmp_path):
     assert [row["verdict"] for row in made["comparisons"]] == ["a", "b", "tie", "b"]
 
 
+def test_parts_of_a_list_that_name_no_rater_are_of_different_raters(tmp_path):
+    mapping = {**LONG, "columns": {**LONG["columns"]}, "ratings": [{"column": "by.fluency", "aspect": "fluency"}],
+               "constants": {"rater": "expert"}, "explode": ["by"]}  # fmt: skip
+    rows = [{"id": "i", "m": "gpt", "t": "So.", "by": [{"fluency": 5, "who": "ann"}, {"fluency": 3, "who": "ben"}]}]
+    made = convert(tmp_path, rows, mapping)
+    assert [(one["rater"], one["value"]) for one in made["ratings"]] == [("expert 1", 5), ("expert 2", 3)]
+    named = {**mapping, "columns": {**LONG["columns"], "rater": "by.who"}, "constants": {}}
+    assert [one["rater"] for one in convert(tmp_path, rows, named)["ratings"]] == ["ann", "ben"]
+    # An output in each part
+    rows = [{"id": "i", "by": [{"m": name, "t": "So.", "fluency": 5} for name in ("gpt", "llama")]}]
+    columns = {"item": "id", "system": "by.m", "text": "by.t"}
+    made = convert(tmp_path, rows, {**mapping, "columns": columns})
+    assert [(one["rater"], one["system"]) for one in made["ratings"]] == [("expert", "gpt"), ("expert", "llama")]
+
+
 def test_chats_and_marks_become_turns(tmp_path):
     chat = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}]
     mapping = {"shape": "preference", "columns": {"chosen": "c", "rejected": "r"}, "constants": JUDGED,
