@@ -33,6 +33,9 @@ _PROPERTY_WORDS = """
 """
 #: With a word for an output these are its properties, as in `response time`.
 _PROPERTIES = RATING_WORDS | set(_PROPERTY_WORDS.split())
+_RANK_WORDS = frozenset(
+    ["rank", "ranks", "ranking", "rang", "rangfolge", "platz", "platzierung", "rango", "classement"]
+)
 _MOST_WORDS = 3
 
 
@@ -177,6 +180,11 @@ def is_rating_name(name: str) -> bool:
     """Whether a word for ratings is a part of a name, as in `politeness_score`."""
     found = split_affix(strip_number(strip_scale(name)), NAMES["value"])
     return found is not None and normalize(found[0]) not in _PROPERTIES - RATING_WORDS | TOTALS
+
+
+def is_rank_name(name: str) -> bool:
+    """Whether a word of a name says that 1 is the best, as in `rank_gpt`."""
+    return any(token.word in _RANK_WORDS for token in list_tokens(name))
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:

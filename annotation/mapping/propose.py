@@ -10,7 +10,7 @@ from typing import Any
 from evalapp.translation import gettext as _
 
 from .aligned import OF_SYSTEMS, SCORES
-from .cell_names import find_sides, is_rating_name, read_output_name, read_rating_name
+from .cell_names import find_sides, read_output_name, read_rating_name
 from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out, list_used
@@ -21,7 +21,6 @@ from .names import (
     TOTALS,
     find_fields,
     find_file_role,
-    guess_numbers,
     name_system,
     normalize,
     read_verdict_word,
@@ -29,16 +28,17 @@ from .names import (
 from .numbers import describe_either, find_signs
 from .plan import Fault, make_plan
 from .presets import Preset, find_preset, flatten_table
-from .propose_verdicts import ask_for_verdicts, find_options, list_verdicts, propose_verdicts
-from .propose_wide import (
+from .propose_ratings import (
+    ask_for_numbers,
+    ask_for_ranks,
+    ask_for_words,
     can_be_rating,
-    find_output_names,
     list_aspects,
     list_named_raters,
-    list_prose,
     list_raters,
-    propose_wide_cells,
 )
+from .propose_verdicts import ask_for_verdicts, find_options, list_verdicts, propose_verdicts
+from .propose_wide import find_output_names, list_prose, propose_wide_cells
 from .sources import Row
 from .tables import Table
 from .values import is_empty
@@ -165,9 +165,10 @@ class _Proposer:
             self._propose_wide()
         if shape != "lines":
             self._propose_rows()
-            self._ask_for_words()
+            ask_for_words(draft)
             if shape in ("long", "wide"):
-                self._ask_for_numbers()
+                ask_for_numbers(draft)
+                ask_for_ranks(draft)
             self._propose_meta(shape)
             draft.shorten()
         for note in draft.table.notes:
@@ -405,31 +406,6 @@ class _Proposer:
                 draft.explain("only", (name,), message % {"column": name, "rows": shown})
                 return
         draft.ask("only", _("Row %(rows)s looks like a total of the others. Delete it in the file.", rows=shown))
-
-    def _ask_for_words(self) -> None:
-        """Asks about columns of yes and no, or of grades: ratings, or properties of the rows."""
-        draft = self.draft
-        for name, profile in draft.profiles.items():
-            numbers = guess_numbers(profile.list_labels()) if profile.kind == "text" else None
-            if numbers is None or draft.is_taken(name) or find_fields(name) or normalize(name) in REMARKS:
-                continue
-            shown = ", ".join(f"{word} = {number}" for word, number in numbers.items())
-            message = _("Are the answers in “%(column)s” ratings? If so, name their system and aspect, and the number "
-                        "of each word, such as %(numbers)s. Without an answer they are not imported.",
-                        column=name, numbers=shown)  # fmt: skip
-            draft.ask("ratings", message, (name,), shown)
-
-    def _ask_for_numbers(self) -> None:
-        """Asks about columns of numbers with a word for ratings in their names, as `politeness_score`."""
-        draft = self.draft
-        asked = {option for question in draft.questions for option in (*question.options, question.suggestion)}
-        names = [name for name, one in draft.profiles.items() if one.kind in ("number", "numbers")]
-        names = [name for name in names if not draft.is_taken(name) and name not in asked and is_rating_name(name)]
-        if names:
-            message = _("Are the numbers in %(columns)s ratings? If so, name their aspect, their rater, and their "
-                        "system unless a column names it. Without an answer they are not imported.",
-                        columns=", ".join(f"“{name}”" for name in names))  # fmt: skip
-            draft.ask("ratings", message, names)
 
     def _propose_meta(self, shape: str) -> None:
         """Short texts that repeat, such as a domain, and remarks describe items, if a row is an item."""

@@ -6,9 +6,7 @@ from evalapp.translation import gettext as _
 
 from .cell_names import (
     read_aspect_name,
-    read_named_raters,
     read_output_name,
-    read_rater_name,
     read_rating_name,
     read_systems_of_ratings,
 )
@@ -16,40 +14,9 @@ from .draft import Draft
 from .mapping import FIELDS, Cells
 from .names import ASPECTS, OUTPUT_WORDS, REMARKS, normalize, strip_number
 from .profile import Profile
+from .propose_ratings import can_be_rating, is_free_rating, list_aspects
 
 _TEXTS = ("text", "list", "messages")
-
-
-def list_aspects(draft: Draft) -> list[Cells]:
-    """Columns of ratings whose names are an aspect, maybe with a rater."""
-    found = []
-    for name, profile in draft.profiles.items():
-        cells = read_aspect_name(name) if _is_free_rating(draft, profile) else None
-        if cells is not None and (profile.kind != "text" or normalize(cells.aspect) in ASPECTS):
-            found.append(cells)
-    return found
-
-
-def list_named_raters(draft: Draft) -> list[Cells]:
-    """Columns of ratings whose names are an aspect and the name of a rater."""
-    return read_named_raters([one for one, profile in draft.profiles.items() if _is_free_rating(draft, profile)])
-
-
-def list_raters(draft: Draft) -> list[Cells]:
-    """Columns of ratings whose names are those of raters, such as `Annotator 1`."""
-    return [
-        Cells(column=name, rater=rater)
-        for name, profile in draft.profiles.items()
-        if _is_free_rating(draft, profile) and (rater := read_rater_name(name))
-    ]
-
-
-def can_be_rating(profile: Profile) -> bool:
-    return profile.kind in ("number", "numbers") or profile.is_label
-
-
-def _is_free_rating(draft: Draft, profile: Profile) -> bool:
-    return can_be_rating(profile) and not draft.is_taken(profile.name)
 
 
 def find_output_names(draft: Draft) -> dict[str, str]:
@@ -150,7 +117,7 @@ def _ask_for_others(draft: Draft, others: list[str]) -> None:
 
 def _propose_ratings(draft: Draft, systems: list[str]) -> None:
     """Proposes the columns of ratings that name a system; asks for the system of others."""
-    names = [name for name, one in draft.profiles.items() if _is_free_rating(draft, one)]
+    names = [name for name, one in draft.profiles.items() if is_free_rating(draft, one)]
     known = systems
     if not systems:
         known = list(dict.fromkeys(read_systems_of_ratings(names).values()))

@@ -76,6 +76,7 @@ def test_columns_that_are_not_imported_are_named_with_a_value(tmp_path):
         ("gpt,refusal", "It is {}.,I cannot help with that.", {"outputs"}),
         ("gpt output,llama output,gpt fluency,llama fluency,winner", "It is {}.,Or {}.,{},3,gpt", {"shape"}),
         ("gpt output,llama output,fluency winner,overall winner", "It is {}.,Or {}.,gpt,llama", {"shape"}),
+        ("gpt output,llama output,rank gpt,rank llama", "It is {}.,Or {}.,{},3", {"ratings"}),
         ("answer A,answer B,preferred", "It is {}.,Or it is {}.,A", {"constants.system_a", "constants.system_b"}),
     ],
 )
