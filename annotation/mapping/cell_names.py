@@ -110,6 +110,8 @@ def read_rating_name(name: str, systems: Collection[str]) -> Cells | None:
     label = _AT_END.search(plain[end:])
     if label is not None and any(letter.isalpha() for letter in label[1]) and before:
         before, after = "", clean_part(label[1])
+    if before and after:  # `score gpt fluency`
+        before, after = ("" if normalize(part) in NAMES["value"] else part for part in (before, after))
     aspect = re.sub(r"\s+", " ", f"{before} … {after}" if before and after else before or after)
     cells = Cells(column=name, system=system, aspect=aspect, rater="" if rater is None else rater[0].strip())
     return cells if aspect and normalize(aspect) not in _PROPERTIES - RATING_WORDS else None

@@ -65,6 +65,15 @@ class Draft:
             for one in find_fields(name):
                 if fits(one, profile):
                     self.candidates.setdefault(one, []).append(name)
+        self._find_targets()
+
+    def _find_targets(self) -> None:
+        """A column `target` beside one of systems has their translations if no column is named as one of outputs."""
+        references = self.candidates.get("references", [])
+        targets = [name for name in references if normalize(name) == "target"]
+        if targets and "system" in self.candidates and "text" not in self.candidates:
+            self.candidates["text"] = targets
+            self.candidates["references"] = [name for name in references if name not in targets]
 
     def _open_lists(self) -> None:
         """A column with a list of objects: each object is a row."""

@@ -44,7 +44,7 @@ _WORDS = {
     "rater": (
         "rater raterid annotator annotatorid annotatorname worker workerid judge judgeid user userid username email "
         "emailaddress participant participantid completedby evaluatorid coder reviewer prolificid prolificpid "
-        "ratername annotatorin bewerter bewerterin gutachter teilnehmer évaluateur annotateur "
+        "ratername annotatorin bewerter bewerterin gutachter gutachterin teilnehmer teilnehmerin évaluateur annotateur "
         "evaluador anotador avaliador 評価者 评估者 標注者 标注者"
     ),
     "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname kriterium aspekt",

@@ -31,6 +31,7 @@ from .presets import Preset, find_preset, flatten_table
 from .propose_ratings import (
     ask_for_numbers,
     ask_for_ranks,
+    ask_for_ratings,
     ask_for_words,
     can_be_rating,
     list_aspects,
@@ -169,6 +170,7 @@ class _Proposer:
             if shape in ("long", "wide"):
                 ask_for_numbers(draft)
                 ask_for_ranks(draft)
+                ask_for_ratings(draft)
             self._propose_meta(shape)
             draft.shorten()
         for note in draft.table.notes:
@@ -271,7 +273,8 @@ class _Proposer:
         self._propose_item(repeats="system" in draft.columns or bool(draft.explode))
         values = draft.list_free("value")
         aspects = [one for one in list_aspects(draft) if one.column not in values]
-        aspects += [one for one in list_named_raters(draft) if one.column not in values]
+        known = {*values, *(one.column for one in aspects)}
+        aspects += [one for one in list_named_raters(draft) if one.column not in known]
         if not (values or aspects) and (raters := list_raters(draft)):
             draft.set_ratings(raters, _("Numbers under names of raters."))
             if not draft.choose("aspect") and not draft.candidates.get("aspect"):
@@ -390,9 +393,13 @@ class _Proposer:
         if totals and prose:
             self._leave_out(totals, prose)
         if without:
+            rows = dict(draft.table.sample)
+            inputs = [name for field in ("context", "source") for name in draft.columns.get(field, ())]
+            is_merged = inputs and all(is_empty(rows[number].get(name)) for number in without for name in inputs)
             message = _("Rows without an id in “%(column)s”: %(n)s, the first one is row %(row)s. Fill the cells, or "
-                        "number the rows instead.", n=f"{len(without):,}", column=first[0], row=without[0])  # fmt: skip
-            draft.ask("ids", message, ("row", "hash"), "row")
+                        "number the rows instead. Of merged cells only the first one has the value.",
+                        n=f"{len(without):,}", column=first[0], row=without[0])  # fmt: skip
+            draft.ask("ids", message, ("row", "hash"), "" if is_merged else "row")
 
     def _leave_out(self, totals: list[int], prose: list[str]) -> None:
         """Leaves out rows by a column that is empty in exactly these."""

@@ -76,3 +76,14 @@ def ask_for_ranks(draft: Draft) -> None:
                     "the file, so that the best has the highest.",
                     columns=", ".join(f"“{name}”" for name in ranks))  # fmt: skip
         draft.ask("ratings", message, ranks)
+
+
+def ask_for_ratings(draft: Draft) -> None:
+    """Asks which columns have the ratings, if raters are named and no ratings are found."""
+    is_open = any(one.member in ("ratings", "outputs", "shape") for one in draft.questions)
+    if is_open or draft.ratings or "value" in draft.columns or not (raters := draft.list_free("rater")):
+        return
+    message = _("“%(column)s” names raters, but no column of ratings is recognized. Which columns have them? Without "
+                "an answer no judgements are imported.", column=raters[0])  # fmt: skip
+    options = [name for name in draft.table.columns if not draft.is_taken(name) and name not in raters]
+    draft.ask("ratings", message, options)

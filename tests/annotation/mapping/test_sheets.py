@@ -37,6 +37,7 @@ NAMED = {
     "camel case": ("gptAnswer,llamaAnswer,gptFluency,llamaFluency", ("gpt", "llama"), "Fluency"),
     "brackets": ("answer (gpt),answer (llama),fluency (gpt),fluency [llama]", ("gpt", "llama"), "fluency"),
     "letters": ("Model A answer,Model B answer,Model A score,Model B score", ("Model A", "Model B"), "score"),
+    "word for ratings": ("outputs.gpt,outputs.llama,ratings.gpt.tone,ratings.llama.tone", ("gpt", "llama"), "tone"),
     "names only": ("gpt,llama,gpt: quality,llama: quality", ("gpt", "llama"), "quality"),
     "questions": ("Answer of X-1,Answer of Y-2,How good is the answer of X-1?,How good is the answer of Y-2?",
                   ("X-1", "Y-2"), "How good is the answer"),
@@ -230,6 +231,26 @@ def test_names_of_annotators_with_an_aspect_are_raters(tmp_path):
     assert [one.column for one in proposal.left_out] == ["fluency_mean"]
     made = [row.values for row in convert(tmp_path, proposal) if row[1] == "ratings"]
     assert {(one["rater"], one["aspect"]) for one in made} == {("Anna", "Fluency"), ("Ben", "Fluency")}
+
+
+def test_raters_without_recognized_ratings_are_asked(tmp_path):
+    rows = [f"{k},Was ist {k}?,gpt,What is {k}?,r{k % 2},Accuracy,{['minor', 'major'][k % 2]}" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "seg_id,source,system,target,rater,category,severity", rows)
+    assert proposal.mapping.columns["text"] == ("target",)
+    assert [(one.member, one.options) for one in proposal.questions] == [("ratings", ("category", "severity"))]
+
+
+def test_merged_ids_are_not_proposed_to_be_numbered(tmp_path):
+    rows = [f"{k},Why {k}?,gpt,One {k}.,{k}\n,,llama,Two {k}.,3" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "id,prompt,model,output,fluency", rows)
+    assert [(one.member, one.suggestion) for one in proposal.questions] == [("ids", "")]
+
+
+def test_two_rows_of_names_with_raters_below_aspects(tmp_path):
+    rows = [f"{k},Why {k}?,mt,One {k}.,{k},3,{k},2" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, ",,,,Fluency,,Adequacy,", ["id,prompt,system,output,R1,R2,R1,R2", *rows])
+    found = [(one.aspect, one.rater) for one in proposal.mapping.ratings]
+    assert found == [("Fluency", "R1"), ("Fluency", "R2"), ("Adequacy", "R1"), ("Adequacy", "R2")]
 
 
 def test_numbers_with_a_word_for_ratings_in_their_names_are_asked(tmp_path):
