@@ -27,6 +27,8 @@ _ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
 _MOST_RATIO, _FREE_BYTES = 200, 100_000_000
 #: Parts that are read as a whole: the texts of all cells, styles, the list of sheets.
 MOST_PART = 400_000_000
+#: So many sheets are named in a note, and tried for a table.
+_LISTED = 6
 
 
 def check_workbook(path: Path) -> None:
@@ -69,14 +71,25 @@ class XlsxSource(Source):
         with self._read_cells() as rows:
             first = next(rows, None)
             sheets = first[1] if first else []
-            if not reading.sheet and len(sheets) > 1:
-                listed = ", ".join(f"“{sheet}”" for sheet in sheets[1:6])
-                self.notes.append(
-                    _("The sheet “%(sheet)s” is read. Others are %(others)s.", sheet=sheets[0], others=listed)
-                )
-                self.reading = replace(reading, sheet=sheets[0])
-            self.columns = self._read_header(rows)
+            if reading.sheet or len(sheets) < 2:
+                self.columns = self._read_header(rows)
+        if self.columns is None:
+            chosen = self._choose_sheet(sheets)
+            listed = ", ".join(f"“{sheet}”" for sheet in sheets[:_LISTED] if sheet != chosen)
+            self.notes.append(_("The sheet “%(sheet)s” is read. Others are %(others)s.", sheet=chosen, others=listed))
+            self.reading = replace(reading, sheet=chosen)
+            with self._read_cells() as rows:
+                next(rows, None)
+                self.columns = self._read_header(rows)
         self.letters = {name: get_column_letter(k) for k, name in enumerate(self.columns, 1)}
+
+    def _choose_sheet(self, sheets: list[str]) -> str:
+        """The first sheet with a row of several cells, which a cover or instructions do not have."""
+        for sheet in sheets[:_LISTED]:
+            self.reading = replace(self.reading, sheet=sheet)
+            if any(sum(cell is not None for cell in cells) > 1 for cells in self.read_head()):
+                return sheet
+        return sheets[0]
 
     @contextmanager
     def _read_cells(self) -> Iterator[Iterator[Any]]:
@@ -91,7 +104,7 @@ class XlsxSource(Source):
         first = self.reading.skip_above
         found = list(islice(rows, first, first + self.reading.header_rows))
         if not found:
-            raise StopReading(_("The sheet is empty."))
+            raise StopReading(_("The sheet is empty. Write the names of the columns in its first row."))
         for number, _cells, *wrong in found:
             for _column, message in wrong[0] if wrong else ():
                 raise StopReading(message, number)

@@ -316,6 +316,20 @@ def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_pat
     assert "formula" in left.message
 
 
+@pytest.mark.parametrize("cover", [[], [["Please rate the answers."], ["Thank you."]]])
+def test_a_cover_before_the_sheet_with_the_table_is_not_read(tmp_path, cover):
+    book = openpyxl.Workbook()
+    for cells in cover:
+        book.active.append(cells)
+    sheet = book.create_sheet("Answers")
+    for k in range(5):
+        sheet.append([k, f"What is {k}?", f"It is {k} so."] if k else ["id", "question", "gpt output"])
+    book.save(tmp_path / "a.xlsx")
+    proposal = propose_mapping(open_table(tmp_path / "a.xlsx"))
+    assert (proposal.mapping.reading.sheet, proposal.questions) == ("Answers", [])
+    assert ["“Answers”" in one.message for one in proposal.reasons if one.member == "reading"] == [True]
+
+
 CHOSEN = {
     "winner_a,winner_b,tie": {"winner_a": "a", "winner_b": "b", "tie": "tie"},
     "A wins,B wins,Tie": {"A wins": "a", "B wins": "b", "Tie": "tie"},
