@@ -84,7 +84,7 @@ class XlsxSource(Source):
         self.letters = {name: get_column_letter(k) for k, name in enumerate(self.columns, 1)}
 
     def _choose_sheet(self, sheets: list[str]) -> str:
-        """The first sheet with a row of several cells, which a cover or instructions do not have."""
+        """The first sheet with two cells in a row, which a cover or instructions do not have."""
         for sheet in sheets[:_LISTED]:
             self.reading = replace(self.reading, sheet=sheet)
             if any(sum(cell is not None for cell in cells) > 1 for cells in self.read_head()):

@@ -238,13 +238,12 @@ class Evaluator(ABC):
     ) -> Sequence[Record]:
         """Return the records of the arguments of `call`, see `score`. Raises `InvalidRecords`."""
         records = as_records(hypotheses, references, sources, contexts, call)
-        if len(records) and not isinstance(next(iter(hypotheses)), Record):
-            reasons = {self.undefined(record) for record in records}
-            if all(reason.startswith(_MISSING) for reason in reasons):
-                raise InvalidRecords(
-                    f"{self.name} cannot score a text with {min(reasons)}: {call} takes references=, contexts= and "
-                    "sources=, each with one entry per text"
-                )
+        are_texts = len(records) and not isinstance(next(iter(hypotheses)), Record)
+        if are_texts and all(self.undefined(record).startswith(_MISSING) for record in records):
+            raise InvalidRecords(
+                f"{self.name} cannot score a text with {self.undefined(records[0])}: {call} takes references=, "
+                "contexts= and sources=, each with one entry per text"
+            )
         return records
 
     def evaluate(self, records: Sequence[Record], *, progress: Progress | bool | None = None) -> Scores:
