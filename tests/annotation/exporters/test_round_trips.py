@@ -233,6 +233,6 @@ def test_links_of_hired_participants_come_back_with_their_campaign(cast, target,
     assert upload.state == "done", [*list_errors(upload), upload.run.error]
     target.refresh_from_db()
     (_, before), (_, after) = (next(campaigns.rows(project, str)) for project in (cast.project, target))
-    assert after["told"]["recruitment"] == before["told"]["recruitment"]
+    assert after["told"]["recruitment"] == json.loads(json.dumps(before["told"]["recruitment"]))
     (link,) = after["told"]["recruitment"]
     assert (link["participants"]["working"], link["pay"], link["questions"][0]["name"]) == (1, 2.5, "age")
