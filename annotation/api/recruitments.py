@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from annotation.allocation.recruitment import MAX_PLACES, PLATFORMS, QUESTION_KINDS
 from annotation.models import Participant, Recruitment
 from annotation.selectors.campaigns import get_campaign
 from annotation.selectors.participants import (
@@ -30,7 +31,7 @@ from .responses import make_json_response
 class StudyQuestionSerializer(serializers.Serializer):
     name = serializers.CharField()
     question = serializers.CharField()
-    kind = serializers.ChoiceField(choices=["choice", "number", "text"])
+    kind = serializers.ChoiceField(choices=list(QUESTION_KINDS))
     choices = serializers.ListField(child=serializers.CharField(), required=False)
     low = serializers.FloatField(required=False, allow_null=True)
     high = serializers.FloatField(required=False, allow_null=True)
@@ -46,11 +47,9 @@ class StudyOutcomeSerializer(serializers.Serializer):
 class RecruitmentSettingsSerializer(serializers.Serializer):
     """The settings of a link; see the documentation on hired participants."""
 
-    places = serializers.IntegerField(min_value=1, max_value=10_000)
+    places = serializers.IntegerField(min_value=1, max_value=MAX_PLACES)
     label = serializers.CharField(required=False, allow_blank=True)
-    platform = serializers.ChoiceField(
-        choices=["prolific", "mturk", "cloudresearch", "sona"], required=False, allow_null=True
-    )
+    platform = serializers.ChoiceField(choices=list(PLATFORMS), required=False, allow_null=True)
     id_parameter = serializers.CharField(required=False, allow_null=True)
     meta_parameters = serializers.ListField(child=serializers.CharField(), required=False, allow_null=True)
     consent = serializers.CharField(required=False, allow_blank=True)

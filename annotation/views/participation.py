@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from annotation.allocation.recruitment import META_LENGTH, Question, RecruitmentPlan, read_participant_id
+from annotation.allocation.recruitment import ANSWER_LENGTH, META_LENGTH, Question, RecruitmentPlan, read_participant_id
 from annotation.allocation.texts import is_storable
 from annotation.models import Campaign, Participant, Recruitment
 from annotation.selectors.participants import find_obstacle, find_recruitment, get_code, get_own_participation
@@ -86,7 +86,7 @@ def make_question_field(question: Question) -> forms.Field:
         return forms.ChoiceField(choices=choices, widget=forms.RadioSelect, **texts)
     if question.kind == "number":
         return forms.FloatField(min_value=question.low, max_value=question.high, **texts)
-    return forms.CharField(max_length=2_000, widget=forms.Textarea(attrs={"rows": 2}), **texts)
+    return forms.CharField(max_length=ANSWER_LENGTH, widget=forms.Textarea(attrs={"rows": 2}), **texts)
 
 
 class QuestionForm(forms.Form):

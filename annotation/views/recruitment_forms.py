@@ -9,7 +9,7 @@ from django import forms
 from django.forms import BaseFormSet, formset_factory
 from django.utils.translation import gettext_lazy as _
 
-from annotation.allocation.recruitment import OUTCOMES, PLATFORMS, RULES
+from annotation.allocation.recruitment import MAX_PLACES, MAX_QUESTIONS, OUTCOMES, PLATFORMS, QUESTION_LENGTH, RULES
 from evalapp.common.errors import EvalappError
 
 from .plan_forms import option_field
@@ -51,7 +51,10 @@ class RecruitmentForm(forms.Form):
         required=False, max_length=100, label=_("Label"), help_text=_("Only shown to you, for example “Prolific, May”.")
     )
     places = forms.IntegerField(
-        min_value=1, max_value=10_000, label=_("Places"), help_text=_("How many participants can complete the study.")
+        min_value=1,
+        max_value=MAX_PLACES,
+        label=_("Places"),
+        help_text=_("How many participants can complete the study."),
     )
     lease_minutes = option_field(
         RULES["lease_minutes"],
@@ -185,7 +188,7 @@ class QuestionRow(forms.Form):
     """A question before the first text; rows without name and question are ignored."""
 
     name = forms.CharField(required=False, max_length=40, label=_("Name"))
-    question = forms.CharField(required=False, max_length=300, label=_("Question"))
+    question = forms.CharField(required=False, max_length=QUESTION_LENGTH, label=_("Question"))
     kind = forms.ChoiceField(choices=KINDS, initial="choice", label=_("Answer"))
     details = forms.CharField(
         required=False,
@@ -231,7 +234,9 @@ class RecruitmentEditor:
 
     def __init__(self, *, data: Any = None, settings: Mapping[str, Any] | None = None) -> None:
         questions = [_describe_question(row) for row in settings["questions"]] if settings else []
-        rows: type[BaseFormSet] = formset_factory(QuestionRow, extra=3, max_num=30, absolute_max=60)
+        rows: type[BaseFormSet] = formset_factory(
+            QuestionRow, extra=3, max_num=MAX_QUESTIONS, absolute_max=2 * MAX_QUESTIONS
+        )
         self.form = RecruitmentForm(data, initial=RecruitmentForm.read_initial(settings) if settings else None)
         self.rows = rows(data, initial=questions, prefix="questions")
 

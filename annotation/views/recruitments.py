@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from annotation.allocation.recruitment import PAY_COLUMNS
+from annotation.allocation.recruitment import ID_LENGTH, PAY_COLUMNS
 from annotation.models import Campaign, Participant, ParticipantBan, Recruitment
 from annotation.parsers.writer import guard_cell
 from annotation.selectors.participants import (
@@ -43,7 +43,7 @@ FOLDER = "participants"
 
 
 class BanForm(forms.Form):
-    external_id = forms.CharField(max_length=100, label=gettext_lazy("Participant id"))
+    external_id = forms.CharField(max_length=ID_LENGTH, label=gettext_lazy("Participant id"))
     reason = forms.CharField(required=False, max_length=300, label=gettext_lazy("Reason"))
 
 
