@@ -122,6 +122,18 @@ def test_a_full_study_says_so_before_anything_else(cast: Cast, page_for: Open) -
     second.wait_for_selector("[data-outcome=full]")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_form_of_a_link_with_all_parts_open(
+    cast: Cast, page_for: Open, axe: Callable[..., list[str]], scheme: str
+) -> None:  # fmt: skip
+    study = Study(cast, outcomes=OUTCOMES, questions=QUESTIONS, min_seconds=3, pay=2.5)
+    page = page_for(cast.researcher, scheme=scheme, **PHONE)
+    page.goto(f"/projects/{cast.project.slug}/campaigns/{study.campaign.pk}/participants/{study.link.pk}/edit/")
+    assert page.locator("details.section[open]").count() == 4
+    assert axe(page) == []
+    assert fits(page)
+
+
 def test_a_researcher_creates_a_link(cast: Cast, page_for: Open) -> None:
     study = Study(cast)
     page = page_for(cast.researcher)
