@@ -10,9 +10,7 @@ from rest_framework.views import APIView
 
 from evalapp.accounts.selectors import get_project
 
-from ..selectors.chosen_sets import get_set
-from ..selectors.judge_report import Part, choose_report, count_looks, find_report
-from ..services.judges import record_look
+from ..services.judges import make_report
 
 _PARAMETERS = [
     OpenApiParameter("set", str, description="A score set of the evaluator; the newest by default."),
@@ -143,14 +141,7 @@ class EvaluatorReport(APIView):
 
     def _answer(self, request: Request, slug: str, evaluator: str, *, is_test: bool) -> Response:
         project = get_project(user=request.user, slug=slug, need="read")
-        given = request.query_params
-        score_set = get_set(project, evaluator, given.get("set", ""))
-        row = score_set.evaluator
-        part: Part = "all"
-        if row.is_judge:
-            part = "test" if is_test else "development"
-            if is_test:
-                record_look(evaluator=row, user=request.user)
-        query = choose_report(project, score_set, given.get("aspect", ""), part, given.get("epsilon", ""))
-        looks = {"looks": count_looks(row)} if row.is_judge else {}
-        return Response({**find_report(project, query), **looks})
+        _score_set, report = make_report(
+            project=project, user=request.user, evaluator=evaluator, given=request.query_params, is_test=is_test
+        )
+        return Response(report)

@@ -8,7 +8,6 @@ server reports is part of the signature; if it changes during a run, the run end
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -23,6 +22,7 @@ from scoring.ml.judges.injections import attack
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors import inputs
 from ..selectors.judged_units import (
+    AnswerFigures,
     OutputValues,
     Reader,
     Unit,
@@ -43,7 +43,7 @@ from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..services.columns import cache_columns
-from ..services.judges import open_judge, open_judge_set, store_injections
+from ..services.judges import open_judge, open_judge_set, update_record
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, store_scores, take_score_sets
 from .judge_sending import Sending
@@ -89,7 +89,7 @@ def run(
         "without_answer": judging.n_open,
         "undefined": score_set.n_undefined,
         **({"why_undefined": undefined} if undefined else {}),
-        **judging.orders,
+        **judging.answers.orders,
         **({"injections": attacked} if attacked else {}),
         "in_training": score_set.n_in_training,
         "url": make_score_address(score_set),
@@ -153,7 +153,7 @@ class Judging:
         #: Later changes may be missed by this pass.
         self.began = timezone.now()
         self.data = inputs.DataHash()
-        self.orders: Counter[str] = Counter()
+        self.answers = AnswerFigures()
         self.score_set: ScoreSet | None = None
         #: Outputs without all answers, because the budget ended.
         self.n_open = 0
@@ -169,9 +169,12 @@ class Judging:
                     answers[key] = repaired[make_key(request)]
             if self.sending.model and self.score_set is None:
                 self._open()
-            if self.judge.is_pairwise:
-                self.reader.count_orders(units, answers, self.orders)
-            self._store(units, collect_values(self.reader, units, answers))
+            settled = [self.reader.settle(unit, answers) for unit in units]
+            for samples in settled:
+                self.answers.add(samples)
+            self._store(units, collect_values(units, settled))
+        if self.score_set is not None:
+            update_record(evaluator=self.score_set.evaluator, **self.answers.as_dict())
 
     def try_injections(self, n: int) -> dict[str, Any]:
         """Judge the first `n` scored texts again, each with an attack, and store how the ratings change."""
@@ -199,7 +202,7 @@ class Judging:
             "tried": len(rows), "rated": len(changes), "changed": sum(abs(change) > 1 for change in changes),
             "mean_change": sum(changes) / len(changes) if changes else None,
         }  # fmt: skip
-        store_injections(evaluator=self.score_set.evaluator, found=found)
+        update_record(evaluator=self.score_set.evaluator, injections=found)
         return found
 
     def _open(self) -> None:

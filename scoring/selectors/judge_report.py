@@ -4,7 +4,6 @@ self-consistency, and other judges of the same aspect, such as those with anothe
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,7 +20,6 @@ from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .aspects import choose_aspect
-from .judge_answers import iterate_answered, make_reader
 from .leaderboards import compute_stamp
 
 #: Written with every look at the test part of a judge.
@@ -77,7 +75,7 @@ def find_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     if report is None:
         report = compute_report(project, query)
         cache.set(key, report, _CACHED)
-    return dict(report)
+    return {**report, **_describe_answers(score_set.evaluator)}
 
 
 def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
@@ -106,10 +104,10 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
         same_scale=evaluator.is_judge and evaluator.options["kind"] == "pointwise", epsilon=query.epsilon,
     )  # fmt: skip
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
-    more = _describe_answers(evaluator) if evaluator.is_judge else {}
     return {
         "evaluator": evaluator.slug, "aspect": aspect.name, "part": query.part, "signature": score_set.full_signature,
-        "undefined": undefined, **report.as_dict(), "others": _compare_judges(project, score_set, values), **more,
+        "undefined": undefined, **report.as_dict(),
+        "others": _compare_judges(project, score_set, values) if evaluator.is_judge else [],
     }  # fmt: skip
 
 
@@ -129,7 +127,7 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
         project=project, evaluator__kind=Evaluator.Kind.JUDGE, aspect=score_set.aspect, scored_at__isnull=False
     )
     for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("pk"):
-        if not score_set.evaluator.is_judge or other.evaluator.options["kind"] != score_set.evaluator.options["kind"]:
+        if other.evaluator.options["kind"] != score_set.evaluator.options["kind"]:
             continue
         theirs = dict(Score.objects.filter(score_set=other, value__isnull=False).values_list("output", "value"))
         shared = sorted(set(values) & set(theirs))
@@ -146,27 +144,12 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
 
 
 def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:
-    """Return what the stored answers show: orders of pairs, spread of samples, probability on the scale."""
-    reader = make_reader(evaluator)
-    orders: Counter[str] = Counter()
-    spreads, shares, n_equal = [], [], 0
-    for units, answers in iterate_answered(evaluator, reader):
-        if reader.judge.is_pairwise:
-            reader.count_orders(units, answers, orders)
-        for unit in units:
-            readings = [reading for reading in reader.settle(unit, answers) if reading is not None]
-            shares += [reading.share for reading in readings if reading.share is not None]
-            values = [reading.value for reading in readings if reading.value is not None]
-            if len(values) > 1:
-                mean = sum(values) / len(values)
-                spreads.append((sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5)
-                n_equal += max(values) - min(values) < 1e-9
-    consistency = None
-    if spreads:
-        n = len(spreads)
-        consistency = {"n": n, "mean_sd": sum(spreads) / n, "equal": n_equal / n}
+    """Return how often the test part of a judge was shown, and what its last run found in the answers; see
+    `judged_units.AnswerFigures`."""
+    if not evaluator.is_judge:
+        return {}
+    names = ("consistency", "mean_share", "orders", "injections")
     return {
         "model": evaluator.record.get("model", ""), "template": evaluator.options["template"],
-        "consistency": consistency, "mean_share": sum(shares) / len(shares) if shares else None,
-        "orders": dict(orders) or None, "injections": evaluator.record.get("injections"),
+        **{name: evaluator.record.get(name) for name in names}, "looks": count_looks(evaluator),
     }  # fmt: skip

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from django.db.models import Avg
@@ -132,19 +133,39 @@ class Reader:
                 result.append(readings[0] if len(readings) == 1 else settle_orders(*readings))
         return result
 
-    def count_orders(self, units: Sequence[Unit], answers: Mapping[Key, Answer | str], counts: Counter[str]) -> None:
-        """Count for pairs how often the orders disagree, and how often the text shown first or second is better."""
-        for unit in units:
-            for sample in unit.orders:
-                found = [answers.get(make_key(request)) for request in sample]
-                readings = [self.read(answer) for answer in found if answer is not None]
-                if len(readings) < 2 or any(reading.value is None for reading in readings):
-                    continue
-                verdicts = tuple(reading.verdict for reading in readings)
-                counts["pairs"] += 1
-                counts["orders_disagree"] += verdicts not in (("a", "b"), ("b", "a"), ("tie", "tie"))
-                counts["first_better"] += verdicts.count("a")
-                counts["second_better"] += verdicts.count("b")
+
+class AnswerFigures:
+    """What the answers of a run show: effect of the order of two texts, spread of samples, probability on the scale."""
+
+    def __init__(self) -> None:
+        self.orders: Counter[str] = Counter()
+        self._spreads: list[float] = []
+        self._shares: list[float] = []
+        self._n_equal = 0
+
+    def add(self, samples: Sequence[Reading | None]) -> None:
+        """Add the readings of a unit; see `Reader.settle`."""
+        readings = [reading for reading in samples if reading is not None]
+        self._shares += [reading.share for reading in readings if reading.share is not None]
+        values = [reading.value for reading in readings if reading.value is not None]
+        if len(values) > 1:
+            self._spreads.append(stdev(values))
+            self._n_equal += max(values) - min(values) < 1e-9
+        for reading in readings:
+            if reading.orders:
+                self.orders["pairs"] += 1
+                self.orders["orders_disagree"] += reading.orders not in (("a", "b"), ("b", "a"), ("tie", "tie"))
+                self.orders["first_better"] += reading.orders.count("a")
+                self.orders["second_better"] += reading.orders.count("b")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as JSON-safe values, None without answers of a kind."""
+        n, shares = len(self._spreads), self._shares
+        consistency = {"n": n, "mean_sd": fmean(self._spreads), "equal": self._n_equal / n} if n else None
+        return {
+            "consistency": consistency, "mean_share": fmean(shares) if shares else None,
+            "orders": dict(self.orders) or None,
+        }  # fmt: skip
 
 
 @dataclass
@@ -174,18 +195,17 @@ class OutputValues:
             self.values.append(value)
 
 
-def collect_values(
-    reader: Reader, units: Sequence[Unit], answers: Mapping[Key, Answer | str]
-) -> dict[int, OutputValues]:
-    """Return the values of each output: the mean over samples, for pairs also over all comparisons of the output."""
+def collect_values(units: Sequence[Unit], settled: Sequence[Sequence[Reading | None]]) -> dict[int, OutputValues]:
+    """Return the values of each output: the mean over samples, for pairs also over all comparisons of the output.
+    `settled`: the readings of each unit; see `Reader.settle`."""
     result: dict[int, OutputValues] = {}
-    for unit in units:
+    for unit, readings in zip(units, settled, strict=True):
         entry = result.setdefault(unit.output, OutputValues())
         entry.requests += [request.digest for request in unit.requests]
         other = None if unit.other is None else result.setdefault(unit.other, OutputValues())
         if other is not None:
             other.requests += [request.digest for request in unit.requests]
-        for reading in reader.settle(unit, answers):
+        for reading in readings:
             if other is None:
                 entry.add(reading, None if reading is None else reading.value)
                 continue

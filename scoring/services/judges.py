@@ -20,8 +20,9 @@ from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, JudgeAnswer, JudgeTemplate, ScoreSet
 from ..selectors.aspects import choose_aspect
+from ..selectors.chosen_sets import get_set
 from ..selectors.inputs import count_outputs, get_reference_set
-from ..selectors.judge_report import LOOKED
+from ..selectors.judge_report import LOOKED, Part, choose_report, find_report
 from ..selectors.judges import get_endpoint, get_template, make_judge, read_rubric, refuse_leaving
 from .training import free_slug, naming
 
@@ -169,9 +170,25 @@ def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pa
             raise BadInput.for_field("pairs", text)
 
 
-def record_look(*, evaluator: Evaluator, user: Any = None) -> None:
-    """Record that the test part of a judge's report is shown."""
-    audit.record(verb=LOOKED, project=evaluator.project, actor=user, object=evaluator.slug)
+def make_report(
+    *, project: Project, user: Any, evaluator: str, given: Mapping[str, str], is_test: bool
+) -> tuple[ScoreSet, dict[str, Any]]:
+    """Return a score set of the evaluator and its report as one more rater.
+
+    `given` may name `set`, `aspect` and `epsilon`. A judge's report is about the development part of the groups; with
+    `is_test` about the test part, and that it is shown is recorded.
+    """
+    score_set = get_set(project, evaluator, given.get("set", ""))
+    row = score_set.evaluator
+    part: Part = "all"
+    if row.is_judge:
+        part = "test" if is_test else "development"
+    query = choose_report(project, score_set, given.get("aspect", ""), part, given.get("epsilon", ""))
+    report = find_report(project, query)
+    if part == "test":
+        audit.record(verb=LOOKED, project=project, actor=user, object=row.slug)
+        report["looks"] += 1
+    return score_set, report
 
 
 # ---- storing ----------------------------------------------------------------------------------------------------
@@ -208,9 +225,9 @@ def open_judge_set(*, run: Run, evaluator: Evaluator, signature: str) -> ScoreSe
     return score_set
 
 
-def store_injections(*, evaluator: Evaluator, found: Mapping[str, Any]) -> None:
-    """Store how the judge reacted to texts that try to get the best rating."""
-    evaluator.record = {**evaluator.record, "injections": dict(found)}
+def update_record(*, evaluator: Evaluator, **figures: Any) -> None:
+    """Store what a run found out about the judge, such as its consistency, for the report."""
+    evaluator.record = {**evaluator.record, **figures}
     evaluator.save(update_fields=["record"])
 
 

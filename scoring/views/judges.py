@@ -20,11 +20,9 @@ from scoring.forms.boards import list_aspects
 from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
 
 from ..models import JudgeTemplate
-from ..selectors.chosen_sets import get_set
 from ..selectors.judge_answers import find_judge, iterate_answer_rows, make_reader
-from ..selectors.judge_report import Part, choose_report, count_looks, find_report
 from ..selectors.judges import list_templates
-from ..services.judges import METHODS, PAIRS, JudgeOptions, record_look, save_template, start_check, start_judge
+from ..services.judges import METHODS, PAIRS, JudgeOptions, make_report, save_template, start_check, start_judge
 from .starting import start_run
 
 
@@ -131,18 +129,12 @@ def answers(request: HttpRequest, project: Project, evaluator: str) -> Streaming
 @project_page(GET="read", POST="read")
 def report(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
     """The evaluator as one more rater. The test part of a judge is shown by POST only, and every look is counted."""
-    score_set = get_set(project, evaluator, request.GET.get("set", ""))
-    row = score_set.evaluator
-    part: Part = "development" if row.is_judge else "all"
-    if request.method == "POST" and row.is_judge:
-        record_look(evaluator=row, user=request.user)
-        part = "test"
-    query = choose_report(project, score_set, request.GET.get("aspect", ""), part, request.GET.get("epsilon", ""))
-    found = find_report(project, query)
+    score_set, found = make_report(
+        project=project, user=request.user, evaluator=evaluator, given=request.GET, is_test=request.method == "POST"
+    )
     context = {
-        "project": project, "evaluator": row, "score_set": score_set, "report": found,
+        "project": project, "evaluator": score_set.evaluator, "score_set": score_set, "report": found,
         "confusion": list(zip(found["points"], found["confusion"], strict=False)),
-        "n_looks": count_looks(row) if row.is_judge else 0, "aspects": list_aspects(project, rated=True),
-        "epsilon": query.epsilon,
+        "aspects": list_aspects(project, rated=True),
     }  # fmt: skip
     return page(request, "scoring/judges/report.html", context)

@@ -54,13 +54,15 @@ class Answer:
 @dataclass(frozen=True)
 class Reading:
     """A rating, a verdict ("a", "b", "tie"), or the `reason` why there is none; `share` is the probability on the
-    scale, None without log-probabilities. `repairable`: asking again for the format may help."""
+    scale, None without log-probabilities. `repairable`: asking again for the format may help. `orders`: the verdicts of
+    a pair in both orders."""
 
     value: float | None = None
     verdict: str = ""
     share: float | None = None
     reason: str = ""
     repairable: bool = False
+    orders: tuple[str, ...] = ()
 
 
 def weigh_answers(answer: Answer, labels: Sequence[str]) -> dict[str, float]:
@@ -143,7 +145,8 @@ def settle_orders(first: Reading, second: Reading) -> Reading:
     shares = [share for share in (first.share, second.share) if share is not None]
     verdict = first.verdict if first.verdict == turned else "tie"
     value = (first.value + 1 - second.value) / 2
-    return Reading(value=value, verdict=verdict, share=min(shares) if shares else None)
+    orders = (first.verdict, second.verdict)
+    return Reading(value=value, verdict=verdict, share=min(shares) if shares else None, orders=orders)
 
 
 def _read_json_rating(answer: Answer, rubric: Rubric) -> Reading:

@@ -258,6 +258,10 @@ def test_samples_are_separate_answers_whose_ratings_are_averaged(project, server
     assert run.result["answers"] == 48
     assert JudgeAnswer.objects.filter(repeat=1).count() == 24
     assert {round(value, 6) for value in read_values(run).values()} <= {1.0, 2.0, 3.0}
+    record = Evaluator.objects.get(slug=run.result["evaluator"]).record
+    assert record["consistency"]["n"] == 24
+    assert 0 < record["consistency"]["mean_sd"] <= 2**0.5 + 1e-9
+    assert record["mean_share"] == pytest.approx(0.99)
 
 
 def test_pairs_are_judged_in_both_orders(project, server):
@@ -457,3 +461,60 @@ def test_the_report_counts_looks_at_the_test_part(project, server, client, score
     assert whole["n_outputs"] == n_rated
     assert whole["scaling"] is not None
     assert client.get(call, {"epsilon": "x"}).status_code == 400
+    # What shows nothing is no look at the test part.
+    assert client.post(call + "?epsilon=x").status_code == 400
+    assert client.post(address + "?epsilon=x").status_code == 400
+    assert client.get(call).json()["looks"] == 2
+
+
+def test_the_report_reads_no_answers(project, server, client, scored):
+    """They may be many, or absent, as those of an imported judge are."""
+    judge(project, name="one", examples=2)
+    JudgeAnswer.objects.all().delete()
+    row = Evaluator.objects.get(slug="one")
+    call = reverse("api-evaluator-report", args=[project.slug, "one"])
+    client.force_login(scored.researcher)
+    assert client.get(call).json()["mean_share"] == pytest.approx(0.99)
+    row.record = {}
+    row.save()
+    response = client.get(call)
+    assert response.status_code == 200
+    assert response.json()["mean_share"] is None
+    page = client.get(reverse("scoring:judge-report", args=[project.slug, "one"]))
+    assert 'data-part="development"' in page.content.decode()
+
+
+def test_owners_allow_that_texts_leave_by_page_and_api(scored, server, client):
+    project = scored.project
+    runs, call = (reverse(name, args=[project.slug]) for name in ("api-run-list", "api-project"))
+    page = reverse("accounts:project-settings", args=[project.slug])
+    form = {"name": project.name, "task": project.task, "lang": project.lang}
+    start = {"kind": "judge", "endpoint": "fake"}
+
+    def is_allowed():
+        project.refresh_from_db()
+        return project.texts_may_leave
+
+    client.force_login(scored.researcher)
+    assert client.patch(call, {"texts_may_leave": True}, content_type="application/json").status_code == 403
+    assert client.post(page, {**form, "texts_may_leave": "on"}).status_code == 403
+    assert not is_allowed()
+    response = client.post(runs, start, content_type="application/json")
+    assert response.status_code == 400
+    assert "may not leave" in response.content.decode()
+    assert "may not leave" in client.get(reverse("scoring:judge", args=[project.slug])).content.decode()
+
+    client.force_login(scored.owner)
+    assert client.post(page, {**form, "texts_may_leave": "on"}).status_code == 302
+    assert is_allowed()
+    assert client.patch(call, {"texts_may_leave": False}, content_type="application/json").status_code == 200
+    assert not is_allowed()
+    assert client.patch(call, {"texts_may_leave": True}, content_type="application/json").status_code == 200
+    assert client.post(runs, start, content_type="application/json").status_code in (201, 202)
+    # A form without the tick turns it off.
+    assert client.post(page, form).status_code == 302
+    assert not is_allowed()
+    verbs = AuditEvent.objects.filter(project=project, verb__startswith="project.texts").order_by("pk")
+    assert list(verbs.values_list("verb", "actor")) == [
+        (f"project.texts-{change}", scored.owner.pk) for change in ("allowed-out", "kept-in") * 2
+    ]
