@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,8 +36,8 @@ from .training_report import Reporter, TimeLeft, describe_checkpoints, sum_range
 if TYPE_CHECKING:
     from scoring.ml import Dataset, Plan
     from scoring.ml import Evaluator as Scorer
-    from scoring.ml.training.cross_fit import AddSets
     from scoring.ml.training.job import Report
+    from scoring.ml.training.sets import FurtherSets
 
 #: Checkpoints of a run without success are removed after this time.
 KEEP_WORK = timedelta(days=14)
@@ -154,7 +153,7 @@ class Training:
     #: Folder of the trained evaluator to begin with.
     init: Path | None = None
     #: Adds the data of further projects to the parts of each model.
-    add: AddSets | None = None
+    add: FurtherSets | None = None
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any], project: Project) -> Training:
@@ -281,7 +280,7 @@ def _train(
     dataset = read_data(context.project, training.evaluator, data)
     training = training.learn_further(context.project, params.get("projects", ()), context.user, data)
     is_new = not folder.exists()
-    others = training.add.keywords["others"] if isinstance(training.add, partial) else []
+    others = training.add.others if training.add else []
     if _can_resume(context, folder, "+".join(map(data_hash, [dataset, *others]))):
         for line in describe_checkpoints(folder, training.folds):
             context.log(line)

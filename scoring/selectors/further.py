@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
@@ -23,7 +22,7 @@ from .training import find_training_data, judgements_for, missing_for
 
 if TYPE_CHECKING:
     from scoring.ml import Entry
-    from scoring.ml.training.cross_fit import AddSets
+    from scoring.ml.training.sets import FurtherSets
 
 FIELD = "projects"
 
@@ -31,6 +30,11 @@ FIELD = "projects"
 def list_further(project: Project, user: Any) -> QuerySet[Project]:
     """Return the projects that a training of `project` may learn from as well: those that the user may read."""
     return Project.objects.visible_to(user, "read").filter(deleting_at=None).exclude(pk=project.pk).order_by("slug")
+
+
+def list_aspects(options: Mapping[str, Any]) -> list[str]:
+    """Return the aspects that the option `aspects` of a training names; none means all."""
+    return [name.strip() for name in str(options.get("aspects") or "").split(",") if name.strip()]
 
 
 def find_further(project: Project, slugs: Sequence[str], user: Any) -> list[Project]:
@@ -96,23 +100,23 @@ def _describe_scale(project: Project, aspect: str) -> str:
 
 def read_further(
     project: Project, entry: Entry, further: Sequence[Project], *, aspect: str, seed: int, data: Mapping[str, Any]
-) -> AddSets | None:
-    """Return a function that adds the data of the further projects to the parts of a training; None without any."""
-    from scoring.ml.training.sets import add_sets
+) -> FurtherSets | None:
+    """Return the data of the further projects, to be added to the parts of a training; None without any."""
+    from scoring.ml.training.sets import FurtherSets
 
     if not further:
         return None
     dialogues = not entry.train_needs or "dialogues" in entry.train_needs
     others = [replace(build_dataset(other, dialogues=dialogues), name=other.slug) for other in further]
     shared = [_find_aspect(project, entry, aspect, DataChoice.from_dict(data))] if entry.aspect == "one" else []
-    return partial(add_sets, others=others, seed=seed, shared=shared)
+    return FurtherSets(others, seed, shared)
 
 
 def add_scales(options: Mapping[str, Any], entry: Entry, further: Collection[Project]) -> dict[str, Any]:
     """Return the options of a training with the scales of the further projects beside the chosen aspects."""
     from scoring.ml.training.sets import name_scale
 
-    listed = [name.strip() for name in str(options.get("aspects") or "").split(",") if name.strip()]
+    listed = list_aspects(options)
     if not listed:
         return dict(options)
     judged = {other.slug: judged_aspects(other, judgements_for(entry)) for other in further}

@@ -28,7 +28,7 @@ from ..models import Evaluator, ScoreSet
 from ..selectors import training as trainings
 from ..selectors.catalogue import check_models, entries, get_entry, list_shipped, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
-from ..selectors.further import check_further, find_further
+from ..selectors.further import check_further, find_further, list_aspects
 from ..selectors.runs import list_active_runs
 
 if TYPE_CHECKING:
@@ -113,9 +113,9 @@ def start_check(*, project: Project, user: Any = None, options: TrainingOptions,
     return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
 
 
-def matches_check(project: Project, check: Run, options: TrainingOptions) -> bool:
-    """Whether the request equals the one that the dry check examined."""
-    return {**plan_params(project, options), "name": options.name} == check.params
+def matches_check(project: Project, check: Run, options: TrainingOptions, *, user: Any = None) -> bool:
+    """Whether the request of `user` equals the one that the dry check examined."""
+    return {**plan_params(project, options, user=user), "name": options.name} == check.params
 
 
 def has_passed(check: Run) -> bool:
@@ -262,8 +262,8 @@ def _check_aspects(
     if entry.aspect == "one" and not options.aspect and len(judged) > 1:
         text = _("Name the aspect for %(name)s to learn: %(aspects)s.")
         refuse(text % {"name": entry.name, "aspects": ", ".join(judged)})
-    listed = [name.strip() for name in str(parsed.get("aspects") or "").split(",") if name.strip()]
-    for place, names in (("aspect", [options.aspect] if options.aspect else []), ("options.aspects", listed)):
+    chosen = [options.aspect] if options.aspect else []
+    for place, names in (("aspect", chosen), ("options.aspects", list_aspects(parsed))):
         for name in names:
             if name not in judged:
                 text = _("The selected data has no %(kinds)s of “%(aspect)s”. It has some of: %(judged)s.")

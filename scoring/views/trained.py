@@ -131,7 +131,7 @@ def train_start(request: HttpRequest, project: Project, name: str) -> HttpRespon
     if not form.is_valid():
         return _train_page(request, project, entry, form)
     try:
-        if data is request.POST and not matches_check(project, check, form.as_options()):
+        if data is request.POST and not matches_check(project, check, form.as_options(), user=request.user):
             again = start_check(project=project, user=request.user, options=form.as_options())
             messages.warning(request, _("The options changed after the check, so they are checked first."))
             return _to_check(again, name)

@@ -140,13 +140,16 @@ def estimate_means(
 
 
 def find_saved(means: AssistedMeans) -> float | None:
-    """Return the share of judgements that the evaluator saves: 1 - assisted / human variance, both summed over systems;
-    None without a variance.
+    """Return the share of judgements that the evaluator saves, with variances summed over systems; None without one.
 
     `means`: of `estimate_means`."""
     known = means.n_groups > 1
-    total = float(means.human_variance[known].sum())
-    return 1.0 - float(means.variance[known].sum()) / total if total > 0 else None
+    return share_saved(float(means.variance[known].sum()), float(means.human_variance[known].sum()))
+
+
+def share_saved(assisted: float, human: float) -> float | None:
+    """Return the share of judgements that an evaluator saves: 1 - `assisted` / `human` variance; None without one."""
+    return 1.0 - assisted / human if human > 0 else None
 
 
 def place_means(judged: IntArray, means: FloatArray, outputs: IntArray) -> FloatArray:

@@ -14,6 +14,7 @@ from evalapp.stats.assisted.means import (
     estimate_means,
     find_saved,
     rank_by_assisted_mean,
+    share_saved,
 )
 from evalapp.stats.core.coding import FloatArray, IntArray
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -122,7 +123,7 @@ def systems_by_assisted_comparisons(
     if not ranking.systems:
         table["note"] = f"No scored output has been compared with another for {aspect}."
     _add_assisted_rows(table, found, scores)
-    saved = _find_ratio(list(found.variance.values()), list(found.human_variance.values()))
+    saved = share_saved(sum(found.variance.values()), sum(found.human_variance.values()))
     _name_evaluator(table, evaluator, "items-like-these", saved, found.n_judged == found.n_pairs)
     return table
 
@@ -146,13 +147,12 @@ def add_assistance(
     table: Table, means: AssistedMeans, scores: Scores, n_ratings: NDArray[Any], evaluator: Mapping[str, Any]
 ) -> None:
     """Add to every row the figures by judgements only, and what the evaluator saves; to the table, who assists."""
-    confidence = 0.95
     label = [scores.units.units[int(code)].label for code in means.labels]
     by_label = {name: k for k, name in enumerate(label)}
     codes = {unit.label: code for code, unit in enumerate(scores.units.units)}
     for row in table["rows"]:
         k = by_label[row["label"]]
-        human = means.estimate(k, confidence, human=True).as_dict()
+        human = means.estimate(k, human=True).as_dict()
         row["n_ratings"] = int(n_ratings[codes[row["label"]]])
         is_judged = bool(means.n_judged[k])
         row["assisted"] = {
@@ -173,13 +173,6 @@ def _name_evaluator(
     table["signature"] += f"|assist:{evaluator['slug']}|target:{target}"
     table["extras"]["saved"] = saved
     table["findings"] = [*table.get("findings", []), describe_saved(str(evaluator["slug"]), saved, is_complete)]
-
-
-def _find_ratio(assisted: list[float], human: list[float]) -> float | None:
-    """Return the share of judgements that an evaluator saves: 1 - assisted / human variance, both summed over systems;
-    None without a variance."""
-    total = sum(human)
-    return 1.0 - sum(assisted) / total if total > 0 else None
 
 
 def describe_saved(name: str, saved: float | None, is_complete: bool) -> str:

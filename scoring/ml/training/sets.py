@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scoring.ml.errors import InvalidRecords
@@ -98,6 +98,18 @@ def add_sets(
     name = "+".join([train.name, *names])
     joined, chosen, _rest = (replace(part, name=name, meta={**part.meta, **meta}) for part in parts)
     return joined, chosen
+
+
+@dataclass(frozen=True)
+class FurtherSets:
+    """Adds the same `others` to the parts of each model, as `add_sets`."""
+
+    others: Sequence[Dataset]
+    seed: int
+    shared: Collection[str] = ()
+
+    def __call__(self, train: Dataset, dev: Dataset, held_out: Dataset) -> tuple[Dataset, Dataset]:
+        return add_sets(train, dev, held_out, self.others, seed=self.seed, shared=self.shared)
 
 
 def _place_groups(other: Dataset, parts: Sequence[Dataset], seed: int) -> dict[str, int]:
