@@ -136,6 +136,25 @@ def test_scores_of_training_items_are_refused(project):
         run("systems", "weekend", "--assist", "judge")
 
 
+def test_scores_of_whole_systems_are_refused(project, admin_client):
+    score_set = ScoreSet.objects.get(project=project)
+    Score.objects.filter(score_set=score_set).delete()
+    row = {"step": None, "low": None, "high": None, "n": None, "note": ""}
+    score_set.systems = [{"system": name, "value": place, **row} for place, name in enumerate(SYSTEMS)]
+    score_set.save()
+    page = admin_client.get("/projects/weekend/systems/?assist=judge")
+    assert page.status_code == 200
+    assert "judge has no scores of outputs." in page.content.decode()
+
+
+@pytest.mark.parametrize("method", ["win-rate", "bradley-terry"])
+def test_comparisons_of_outputs_without_scores_are_named(compared, admin_client, method):
+    Score.objects.filter(score_set__project=compared, output__item__key__in=[f"i{k}" for k in range(0, 60, 3)]).delete()
+    page = admin_client.get(f"/projects/weekend/systems/?aspect=better&method={method}&assist=judge")
+    assert page.status_code == 200
+    assert "No scored output has been compared with another for better." in page.content.decode()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

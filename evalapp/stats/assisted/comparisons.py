@@ -140,7 +140,7 @@ def collect_pairs(
     values = float_column(outputs.score, "score", len(items))
     if not np.isfinite(values).all():
         raise ColumnError("score", "every output needs a score")
-    scores[items[rows], column[rows]] = values[rows] / (values.std() or 1.0)
+    scores[items[rows], column[rows]] = values[rows] / ((values.std() if len(values) else 0.0) or 1.0)
     group_of = np.zeros(len(item_labels), dtype=np.int64)
     group_of[items] = groups
     kept = rated[judged.a] & rated[judged.b]

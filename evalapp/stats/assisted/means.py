@@ -310,9 +310,9 @@ def rank_by_assisted_mean(means: AssistedMeans, bootstrap: Bootstrap = DEFAULT_B
     refuse_options(bootstrap, "cluster")
     values, n_groups, n_systems = snap(means.value), len(means.tables), len(means.labels)
     sums = resampled_sums(
-        means.tables.reshape(n_groups, -1), np.arange(n_groups), n_groups,
+        means.tables.reshape(n_groups, 5 * n_systems), np.arange(n_groups), n_groups,
         resamples=bootstrap.resamples, seed=bootstrap.seed,
-    ).reshape(-1, 5, n_systems)  # fmt: skip
+    ).reshape(bootstrap.resamples, 5, n_systems)  # fmt: skip
     n_judged_groups = int(np.count_nonzero(means.tables[:, 0].sum(axis=1)))
     ranked = RankedValues(
         method="assisted-mean", labels=means.labels, value=values,

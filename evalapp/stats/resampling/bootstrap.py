@@ -102,6 +102,8 @@ def resampled_sums(columns: FloatArray, cluster: IntArray, n_clusters: int, *, r
     number; `seed`: seed of the draws.
 
     Only the sums per cluster (n_clusters, k) are resampled, so the cost does not grow with the rows."""
+    if not columns.size:
+        return np.zeros((resamples, columns.shape[1]))
     sums = np.stack([np.bincount(cluster, weights=column, minlength=n_clusters) for column in columns.T], axis=1)
     draws = ClusterDraws(n_clusters, seed)
     parts = [draws.take(size).T @ sums for size in chunk_sizes(resamples, n_clusters)]

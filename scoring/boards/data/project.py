@@ -306,6 +306,9 @@ class ProjectData:
         scored = np.isin(outputs.output, columns.output) | (not len(columns) and bool(score_set.systems))
         value = columns.of(outputs.output[scored])
         item, cluster, system = outputs.item[scored], outputs.cluster[scored], outputs.system[scored]
+        if query.assist and not np.isfinite(value).any():
+            text = _("%(by)s has no scores of outputs. Only those can assist judgements, not scores of whole systems.")
+            raise BadInput.for_field("assist", text % {"by": query.assist})
         order = np.lexsort((system, item))
         output = outputs.output[scored][order]
         scores = Scores(item[order], cluster[order], system[order], value[order], outputs.units, output)

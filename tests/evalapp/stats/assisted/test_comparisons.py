@@ -105,6 +105,17 @@ def test_coverage_and_width(method):
     assert assisted < 0.95 * human
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("method", ["win-rate", "bradley-terry", "davidson"])
+@pytest.mark.parametrize("n", [0, 4])
+def test_no_comparison_gives_no_ranking(method, n):
+    """As when no scored output was compared; `n` outputs have scores."""
+    outputs = ScoredOutputs(np.arange(n) // 2, np.arange(n) // 2, np.arange(n) % 2, np.arange(n, dtype=float))
+    none = np.zeros(0, dtype=np.int64)
+    found = rank_by_assisted_comparisons(none, none, none.astype(str), outputs, method=method)
+    assert (found.assisted.systems, found.human.systems, found.n_judged) == ((), (), 0)
+
+
 def test_outputs_of_different_items_are_refused():
     first, second, verdict, outputs, _ = simulate(np.random.default_rng(7))
     with pytest.raises(ColumnError, match="same item"):

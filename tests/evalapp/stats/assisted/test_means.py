@@ -136,6 +136,12 @@ def test_a_group_does_not_change_its_own_prediction():
     assert not np.allclose(before[fold != fold[7]], after[fold != fold[7]])
 
 
+def test_without_outputs_and_without_judgements():
+    assert rank_by_assisted_mean(estimate_means([], [], [], [])).systems == ()
+    ranking = rank_by_assisted_mean(estimate_means([NAN] * 4, [1, 2, 3, 4], [0, 1, 0, 1], ["a", "a", "b", "b"]))
+    assert [row.estimate.note for row in ranking.systems] == ["no judgement of this system"] * 2
+
+
 def test_missing_score_is_refused():
     with pytest.raises(ColumnError, match="every output needs a score"):
         estimate(score=[*SCORE[:-1], NAN])
