@@ -256,7 +256,7 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("ridge", _("over ridge"), lambda row: row.get("over_ridge", {}).get("value"),
                title=_("Coefficient minus that of ridge, with the 95 % interval of the difference"))
         if context["has_ridge"] else None,
-        Column("saved", _("Judgements saved"), lambda row: row.get("saved"),
+        Column("saved", _("saved"), lambda row: row.get("saved"),
                title=_("Share of the judgements that it saves if it assists means of systems"))
         if saves(table) else None,
         Column("n", "n", lambda row: None if row["estimate"]["value"] is None else row["estimate"]["n"],
