@@ -13,12 +13,12 @@ from typing import Any, cast
 import numpy as np
 
 from evalapp.stats.ranking.glicko2 import TieRule
-from evalapp.stats.ranking.glicko2_games import play_games
 from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress
 from scoring.ml.catalogue import PAPER, Entry, OptionValue
 from scoring.ml.encoders.separate import Inputs, map_inputs
+from scoring.ml.encodings import Ints
 from scoring.ml.errors import ArtefactError, InvalidCall, InvalidOption
 from scoring.ml.evaluators.comparative.calibration import Calibration
 from scoring.ml.evaluators.comparative.inputs import Form, PairReader
@@ -26,6 +26,7 @@ from scoring.ml.evaluators.comparative.material import Material, get_material
 from scoring.ml.evaluators.comparative.network import ComparativeNetwork
 from scoring.ml.evaluators.comparative.origins import describe_origins, describe_shared_texts
 from scoring.ml.evaluators.comparative.others import ALONE, HIGHEST, LOWEST, count_wins, draw_others
+from scoring.ml.evaluators.comparative.skill import rate_texts
 from scoring.ml.evaluators.comparative.systems import PairJudge
 from scoring.ml.evaluators.comparative.training import (
     calibrate,
@@ -358,44 +359,21 @@ class Comparative(TrainedEvaluator, PairJudge):
         return shares if self.option_text("points") == "share" else shares * MOST_POINTS
 
     def _by_skill(self, records: Sequence[Record], progress: Progress) -> Partial:
-        """Rate each text as a player that always gives this text, in `plays` games between random texts.
+        """Rate each text as a player in `plays` games between random texts."""
+        n, seed, plays = len(records), self.option_int("seed"), self.options["plays"]
 
-        Texts are numbered by content, so that the games do not depend on the order of rows.
-        """
-        n = len(records)
-        if n < 2:
-            return Partial(
-                np.full(n, np.nan), reasons=dict.fromkeys(range(n), "there is no other text to play against")
-            )
-        order = sorted(range(n), key=lambda row: repr(self.identity(records[row])))
-        records = [records[row] for row in order]
-        plays = self.options["plays"]
+        def judge(ours: Ints, theirs: Ints) -> tuple[Floats, Any]:
+            verdicts = self.judge_from_either_side(
+                [records[row] for row in ours.tolist()], [records[row] for row in theirs.tolist()], seed,
+                lambda done, total: progress(done * n // max(total, 1), n),
+            )  # fmt: skip
+            expected = self.counted(verdicts)
+            return (score_signs(verdicts.signs) if expected is None else expected), verdicts.truncated
+
+        # Texts are numbered by content, so that the games do not depend on the order of rows.
+        order = np.array(sorted(range(n), key=lambda row: repr(self.identity(records[row]))), dtype=np.int64)
         n_games = PLAYS_FOR_EACH * n if plays is None else int(cast(int, plays))
-        rng = np.random.default_rng(self.option_int("seed"))
-        first = rng.integers(n, size=n_games)
-        second = (first + rng.integers(1, n, size=n_games)) % n
-        low, high = np.minimum(first, second), np.maximum(first, second)
-        keys, places = np.unique(low * n + high, return_inverse=True)
-        ours, theirs = [records[k] for k in (keys // n).tolist()], [records[k] for k in (keys % n).tolist()]
-        verdicts = self.judge_from_either_side(
-            ours, theirs, self.option_int("seed"), lambda done, total: progress(done * n // max(total, 1), n)
-        )
-        expected = self.counted(verdicts)
-        scores = (score_signs(verdicts.signs) if expected is None else expected)[places.reshape(-1)]
-        ratings = play_games(n, low, high, scores, tie=self.tie_rule)
-        # A text counts as truncated if every pair with it was truncated; a short text is truncated only next to a long
-        # one.
-        sides = np.stack([keys // n, keys % n])
-        met = np.bincount(sides.reshape(-1), minlength=n)
-        cut = (met > 0) & (np.bincount(sides[:, verdicts.truncated].reshape(-1), minlength=n) == met)
-        # Without any game the initial rating says nothing about a text.
-        games = np.bincount(np.concatenate([low, high]), minlength=n)
-        values = np.where(games > 0, ratings.rating, np.nan)
-        never = f"none of {n_games} games came to it: take more plays"
-        places = np.argsort(order)
-        return Partial(
-            values[places], cut[places], reasons=dict.fromkeys(np.flatnonzero(games[places] == 0).tolist(), never)
-        )
+        return rate_texts(order, n_games, seed, self.tie_rule, judge)
 
 
 def _origins(job: FitJob, material: Material) -> list[str]:
