@@ -14,7 +14,7 @@ class ScoringConfig(AppConfig):
         from .views import overview as ours
 
         forbid_access()  # only the command `hub` contacts it
-        common_hooks.PROJECT_CLEANERS.register("scoring.services.training:remove_artefacts")
+        common_hooks.PROJECT_CLEANERS.register("scoring.services.evaluators:remove_artefacts")
         common_hooks.BACKUP_FILES.register("scoring.selectors.backup_files:list_backup_files")
         common_hooks.PROJECT_CLEANERS.register("scoring.services.columns:remove_columns")
         common_hooks.DOCTOR_CHECKS.register("scoring.services.doctoring:check_plugins")

@@ -21,7 +21,7 @@ from evalapp.common.pagination import KeysetPagination
 from ..downloads import send_file
 from ..selectors.training import find_trained, list_trained
 from ..services.artefacts import receive_artefact, too_large
-from ..services.training import delete_evaluator
+from ..services.evaluators import delete_evaluator
 from .serializers import TrainedDetailSerializer, TrainedSerializer
 
 

@@ -13,7 +13,7 @@ from evalapp.common.models import Run
 
 from ..models import Evaluator
 from ..selectors.training import get_run_folder
-from ..services.training import publish_evaluator
+from ..services.evaluators import publish_evaluator
 from .shared import to_json
 
 if TYPE_CHECKING:

@@ -32,9 +32,9 @@ from ..selectors.score_sets import why_undefined
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import artefact_folder, get_run_folder, refuse_away
 from ..services.columns import cache_columns
+from ..services.evaluators import mark_damaged, mark_ready
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set, open_score_set, store_scores, take_score_sets
-from ..services.training import mark_damaged, mark_ready
 from .publishing import publish
 from .shared import is_seen, refuse_scoring_errors
 

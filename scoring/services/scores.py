@@ -33,8 +33,8 @@ from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.reading import warn_unreadable
 from ..selectors.training import list_trained, refuse_away, refuse_unfinished
+from .evaluators import names_in, refuse_used
 from .leaderboards import renew_leaderboards
-from .training import names_in, refuse_used
 
 if TYPE_CHECKING:
     from scoring.ml import Entry

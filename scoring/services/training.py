@@ -1,21 +1,18 @@
-"""Start trainings and dry checks, store and delete trained evaluators. The training itself is a pipeline."""
+"""Start trainings and dry checks. The training itself is a pipeline."""
 
 from __future__ import annotations
 
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotation.models import Aspect, WritingCampaign
+from annotation.models import Aspect
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common import audit
@@ -24,7 +21,7 @@ from evalapp.common.models import Run
 from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
-from ..models import Evaluator, ScoreSet
+from ..models import Evaluator
 from ..selectors import training as trainings
 from ..selectors.catalogue import check_models, entries, get_entry, list_shipped, make_refusal
 from ..selectors.datasets import DataChoice, check_choice, judged_aspects
@@ -38,9 +35,6 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 #: Words that URLs use in the place of an evaluator's name.
 RESERVED = frozenset({"apply", "combine", "robustness", "score", "sentinels", "train", "trained", "upload"})
 MOST_FOLDS = 20
-#: Run parameters that name evaluators (see `names_in`; a test compares them with the kinds of run).
-NAMES_OF_ONE = ("evaluator", "slug", "mix", "other", "init")
-NAMES_OF_SEVERAL = ("evaluators", "parts")
 LISTS = ("campaigns", "raters", "systems")
 RATINGS = ("raw", "z", "z-shrunk", "rank")
 #: Options that a request gives as fields of their own, outside `options`.
@@ -349,87 +343,3 @@ def require_free_name(run: Run, slug: str) -> None:
     if Evaluator.objects.filter(project=run.project, slug=slug).exists():
         text = _("The name “%(name)s” is now taken. Delete that evaluator, then retry this run.")
         raise Conflict(text % {"name": slug})
-
-
-def publish_evaluator(*, run: Run, row: Evaluator) -> Evaluator:
-    """Store the new row of an evaluator whose complete artefact is in its folder. Idempotent per run."""
-    with transaction.atomic():
-        stored = Evaluator.objects.filter(project=run.project, run=run, kind=Evaluator.Kind.TRAINED).first()
-        if stored is not None:
-            return stored
-        require_free_name(run, row.slug)
-        row.save()
-        audit.record(verb="evaluator.stored", project=run.project, actor=run.created_by, object=row)
-    return row
-
-
-def mark_damaged(*, evaluator: Evaluator, damage: str) -> None:
-    """Mark an evaluator whose folder has changed or is incomplete, until it loads again without error."""
-    Evaluator.objects.filter(pk=evaluator.pk).update(state=Evaluator.State.DAMAGED, damage=damage)
-
-
-def mark_ready(*, evaluator: Evaluator) -> None:
-    rows = Evaluator.objects.filter(pk=evaluator.pk, state=Evaluator.State.DAMAGED)
-    rows.update(state=Evaluator.State.READY, damage="")
-
-
-def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """Delete an evaluator with its scores and files.
-
-    Combinations that include it keep their scores but can no longer be updated. Raises `Conflict` while an active run
-    or an open writing campaign uses it.
-    """
-    if evaluator.is_external:
-        text = _("Delete the scores of %(name)s, or undo their upload; the evaluator goes with them.")
-        raise Conflict(text % {"name": evaluator.slug})
-    if not (evaluator.is_trained or evaluator.is_combined):
-        text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
-        raise Conflict(text)
-    active = Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk")
-    refuse_used(evaluator, next((run for run in active if evaluator.slug in names_in(run.params)), None))
-    at_work = WritingCampaign.objects.filter(
-        project=evaluator.project,
-        evaluator=evaluator.slug,
-        state__in=[WritingCampaign.State.OPEN, WritingCampaign.State.PAUSED],
-    )
-    if campaign := at_work.order_by("pk").first():
-        text = _("The writing campaign “%(campaign)s” uses the scores of %(name)s. Close that campaign first.")
-        raise Conflict(text % {"campaign": campaign.name, "name": evaluator.slug})
-    folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
-    with transaction.atomic():
-        audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
-        ScoreSet.objects.filter(evaluator=evaluator).delete()
-        evaluator.delete()
-        if folder is not None:
-            transaction.on_commit(lambda: shutil.rmtree(folder, ignore_errors=True))
-
-
-def refuse_used(evaluator: Evaluator, run: Run | None) -> None:
-    """Raise `Conflict` if there is an active run that uses the evaluator."""
-    if run is not None:
-        state = run.get_state_display().lower()
-        text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
-        raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
-
-
-def names_in(params: Mapping[str, Any]) -> set[str]:
-    """Return the evaluators that the parameters of a run name, as input or output, for every kind of run."""
-    single = [params.get(name) for name in NAMES_OF_ONE]
-    lists = [name for key in NAMES_OF_SEVERAL for name in params.get(key) or ()]
-    query = params.get("query")
-    asked = query if isinstance(query, Mapping) else {}
-    tables = [asked.get("by"), asked.get("assist"), *str(asked.get("evaluators") or "").split(",")]
-    return {name for name in (*single, *lists, *tables) if isinstance(name, str) and name}
-
-
-def remove_artefacts(*, project: Project) -> None:
-    """Remove the files of a deleted project: trained evaluators and work folders of unfinished runs."""
-    root = Path(settings.ARTEFACTS_DIR)
-    shutil.rmtree(root / str(project.pk), ignore_errors=True)
-    for number in Run.objects.filter(project=project, kind__in=["train", "select-references", "study"]).values_list(
-        "pk", flat=True
-    ):
-        shutil.rmtree(root / "work" / str(number), ignore_errors=True)
-    for params in Run.objects.filter(project=project, kind="artefact").values_list("params", flat=True):
-        if name := params.get("incoming"):
-            shutil.rmtree(root / "incoming" / name, ignore_errors=True)

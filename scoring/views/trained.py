@@ -37,7 +37,8 @@ from ..selectors.runs import find_numbered_run
 from ..selectors.score_sets import list_combinations
 from ..selectors.training import find_trained, find_training_data, missing_for, read_curve
 from ..services.artefacts import receive_artefact
-from ..services.training import MOST_FOLDS, delete_evaluator, has_passed, matches_check, start_check, start_checked
+from ..services.evaluators import delete_evaluator
+from ..services.training import MOST_FOLDS, has_passed, matches_check, start_check, start_checked
 from .starting import open_run
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from evalapp.accounts.models import Project
 from evalapp.common.models import Run
 from scoring.models import Evaluator, Score, ScoreSet, SelectionTrace
 from scoring.selectors.inputs import ITEMS_PER_CHUNK
+from scoring.services.evaluators import delete_evaluator
 from scoring.services.reference_selection import ReferenceSelection, start_reference_selection
 from scoring.services.reference_sets import delete_set
 from scoring.services.scores import apply_evaluator
-from scoring.services.training import TrainingOptions, delete_evaluator, start_training
+from scoring.services.training import TrainingOptions, start_training
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.scoring.ml.tiny import WORDS, tiny_encoder
 from tests.scoring.written import put_ream

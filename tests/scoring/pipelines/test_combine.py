@@ -30,10 +30,10 @@ from scoring.selectors.leaderboards import find_leaderboard
 from scoring.selectors.score_sets import list_states
 from scoring.services import columns
 from scoring.services.combining import CombineOptions, make_signature, start_combination
+from scoring.services.evaluators import delete_evaluator
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.reports import CurveOptions, start_curves
 from scoring.services.scores import apply_evaluator
-from scoring.services.training import delete_evaluator
 from tests.annotation.services.judging_helpers import open_for
 from tests.factories import make_items, make_outputs
 from tests.pages import read_page

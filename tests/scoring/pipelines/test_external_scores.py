@@ -13,11 +13,11 @@ from scoring.boards.systems.query import SystemsQuery
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.reports import check_chooser
 from scoring.selectors.score_sets import list_states
+from scoring.services.evaluators import delete_evaluator
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.reports import RobustnessOptions, start_robustness
 from scoring.services.scores import apply_evaluator
 from scoring.services.several import plan_scores
-from scoring.services.training import delete_evaluator
 from tests.taking import ITEMS, OUTPUTS, WHOLE, list_errors, row_counts, take_in
 
 pytestmark = pytest.mark.django_db

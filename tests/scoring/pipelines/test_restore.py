@@ -19,11 +19,11 @@ from scoring.selectors.reports import check_chooser
 from scoring.selectors.score_sets import list_states
 from scoring.services import leaderboards
 from scoring.services.combining import CombineOptions, start_combination
+from scoring.services.evaluators import delete_evaluator
 from scoring.services.leaderboards import get_leaderboard
 from scoring.services.reports import GamesOptions, RobustnessOptions, start_games, start_robustness
 from scoring.services.scores import apply_evaluator
 from scoring.services.snapshots import delete_snapshot, take_snapshot
-from scoring.services.training import delete_evaluator
 from tests.scoring.training import make_trained
 from tests.taking import ITEMS, TABLE, WHOLE, list_errors, row_counts, take_in
 

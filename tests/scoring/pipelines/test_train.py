@@ -32,15 +32,10 @@ from scoring.selectors.training import (
     read_card,
     read_curve,
 )
+from scoring.services.evaluators import delete_evaluator
 from scoring.services.leaderboards import compute_leaderboard
 from scoring.services.scores import apply_evaluator
-from scoring.services.training import (
-    TrainingOptions,
-    check_name,
-    delete_evaluator,
-    start_checked,
-    start_training,
-)
+from scoring.services.training import TrainingOptions, check_name, start_checked, start_training
 from tests.cast import make_cast
 from tests.factories import make_items
 from tests.scoring.ml.evaluators.comparative.data import make

@@ -16,7 +16,8 @@ from scoring.ml.registry import get_entry
 from scoring.models import Evaluator
 from scoring.pipelines.train import Training
 from scoring.selectors.training import artefact_folder
-from scoring.services.training import TrainingOptions, delete_evaluator, plan_params, start_training
+from scoring.services.evaluators import delete_evaluator
+from scoring.services.training import TrainingOptions, plan_params, start_training
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import make_trained
 

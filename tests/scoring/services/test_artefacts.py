@@ -21,7 +21,8 @@ from scoring.ml.trained import TrainedEvaluator
 from scoring.models import Evaluator
 from scoring.selectors.training import artefact_folder, list_files
 from scoring.services.artefacts import KEEP_INCOMING, incoming_folder, receive_artefact, sweep_incoming
-from scoring.services.training import MOST_FOLDS, TrainingOptions, delete_evaluator, start_training
+from scoring.services.evaluators import delete_evaluator
+from scoring.services.training import MOST_FOLDS, TrainingOptions, start_training
 from tests.scoring.training import train
 
 pytestmark = pytest.mark.django_db

@@ -10,7 +10,7 @@ from evalapp.common.errors import Conflict
 from evalapp.common.jobs import all_jobs
 from evalapp.common.models import Run
 from scoring.models import Evaluator
-from scoring.services.training import delete_evaluator, names_in
+from scoring.services.evaluators import delete_evaluator, names_in
 from tests.scoring.training import make_trained
 
 pytestmark = pytest.mark.django_db
