@@ -38,7 +38,7 @@ def list_aspects(options: Mapping[str, Any]) -> list[str]:
 
 
 def find_further(project: Project, slugs: Sequence[str], user: Any) -> list[Project]:
-    """Return the projects of these names. Raises `BadInput` if one is not there, not readable for the user, or the
+    """Return the projects named `slugs`. Raises `BadInput` if one is not there, not readable for the user, or the
     project of the training itself; `user` None may read all."""
     result = []
     for slug in slugs:

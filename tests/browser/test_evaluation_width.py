@@ -23,7 +23,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def trained(cast: Cast, settings: Any, tmp_path: Path) -> Cast:
-    """Two trained evaluators, one of them ridge, and baselines; half of the outputs are rated."""
+    """Ridge, another trained evaluator, and baselines; half of the outputs are rated."""
     settings.ARTEFACTS_DIR = tmp_path
     rng = np.random.default_rng(5)
     items = make_items(cast.project, 24)
