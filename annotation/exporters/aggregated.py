@@ -8,9 +8,9 @@ from itertools import groupby
 from typing import Any
 
 from annotation.parsers import canonical
+from annotation.parsers.kinds import VERDICTS
 
 Row = dict[str, Any]
-VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 COLUMNS: dict[str, tuple[str, ...]] = {
     "aggregated_ratings": (
         "item", "system", "step", "dialogue", "aspect", "n", "mean", "median", "sd", "low", "high", "simulated",

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from annotation.parsers.kinds import VERDICTS
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
@@ -90,7 +91,6 @@ def count_persons(raters: Collection[str]) -> int:
     return len(set(resolve_raters(raters)[0].values()))
 
 
-_VERDICTS = ("a", "b", "tie", "both_bad", "cannot_decide")
 _TURNED = {"a": "b", "b": "a"}
 
 
@@ -143,7 +143,7 @@ class Facts:
                 a, b, verdict = b, a, _TURNED.get(verdict, verdict)
             unit = (row["item"], a, b)
         judged = self._get_aspect(row["aspect"], way)
-        judged.add(unit, row, float(_VERDICTS.index(verdict)))
+        judged.add(unit, row, float(VERDICTS.index(verdict)))
         judged.verdicts[row["verdict"]] += 1
 
     def _campaigns(self, row: Row) -> None:

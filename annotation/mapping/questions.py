@@ -66,7 +66,7 @@ def read_field(column: str) -> list[str]:
     return find_fields(column) or find_fields(" ".join(words))
 
 
-def match_pattern(pattern: str, names: Iterable[str]) -> list[Parts]:
+def split_names(pattern: str, names: Iterable[str]) -> list[Parts]:
     """The parts of the names that match a pattern such as `{item}_{system}`; each is as short as possible."""
     escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(pattern))
     return [match.groupdict() for name in names if (match := re.fullmatch(escaped, name))]
@@ -75,7 +75,7 @@ def match_pattern(pattern: str, names: Iterable[str]) -> list[Parts]:
 def _read_by_pattern(names: Sequence[str]) -> Questions | None:
     """By the first pattern that fits all names, and whose parts repeat as in a questionnaire."""
     for pattern in PATTERNS:
-        parts = match_pattern(pattern, names)
+        parts = split_names(pattern, names)
         if len(parts) != len(names) or len(names) < 2:
             continue
         if pattern in _NUMBERED and not all(any(map(str.isdigit, part["item"])) for part in parts):
