@@ -122,16 +122,23 @@ SCALES = [
 MISSING = frozenset(["na", "n/a", "nan", "null", "none", "-", "--", "?", "missing", "skip", "skipped", "#n/a"])
 _PREFIX = re.compile(r"^(?:input|answer|data|record|value|inputs|fields|metadata)[._]", re.IGNORECASE)
 _VERDICTS = {
-    "a": "a model_a modela system_a assistant_a response_a output_a answer_a left 1 first A>B A antwort_a links "
-    "gauche izquierda",
-    "b": "b model_b modelb system_b assistant_b response_b output_b answer_b right 2 second B>A B antwort_b rechts "
-    "droite derecha",
+    "a": "a modela left 1 first A>B A links gauche izquierda",
+    "b": "b modelb right 2 second B>A B rechts droite derecha",
     "tie": "tie equal same draw both tied neutral 0 tie_a 1.5 A=B no_preference unentschieden gleich gleichstand "
     "égalité ex_aequo empate",
     "both_bad": "tie_(bothbad) tie(bothbad) both_bad bothbad neither both_are_bad tie_both_bad",
     "cannot_decide": "cannot_decide unsure unknown cant_tell cannot_tell",
 }
 VERDICT_WORDS = {word.casefold(): verdict for verdict, words in _VERDICTS.items() for word in words.split()}
+#: Words before the letter or the number of an output.
+_COMPARED_WORDS = """
+    model system assistant response output answer text option candidate antwort modell réponse respuesta
+"""
+VERDICT_WORDS |= {
+    f"{word}_{mark}": side
+    for word in _COMPARED_WORDS.split()
+    for mark, side in (("a", "a"), ("1", "a"), ("b", "b"), ("2", "b"))
+}
 
 
 _INPUT_WORDS = """
@@ -141,8 +148,8 @@ _INPUT_WORDS = """
 _INPUTS = frozenset(_INPUT_WORDS.split())
 #: What `sources.name_columns` adds to a name that occurs again.
 _TWICE = re.compile(r" \(\d+\)\Z")
-#: A scale after a name, as in `Fluency (1-5)`.
-_SCALE = re.compile(r"[(\[](?:scale )?[-−]?\d[^()\[\]]{1,80}[)\]]\Z")
+#: A scale after a name, as in `Fluency (1-5)` and `Rating 1-5`.
+_SCALE = re.compile(r"[(\[](?:scale )?[-−]?\d[^()\[\]]{1,80}[)\]]\Z|(?<=\w)\s\d{1,3}\s?[-–]\s?\d{1,3}\Z")
 
 
 def find_scale(labels: Iterable[str]) -> dict[str, int] | None:

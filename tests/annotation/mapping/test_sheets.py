@@ -233,6 +233,13 @@ def test_names_of_annotators_with_an_aspect_are_raters(tmp_path):
     assert {(one["rater"], one["aspect"]) for one in made} == {("Anna", "Fluency"), ("Ben", "Fluency")}
 
 
+def test_scales_after_a_name_are_no_part_of_it(tmp_path):
+    for name in ("Rating 1-5", "rating (1-5)", "Score [0 - 100]"):
+        rows = [f"{k},What is {k}?,gpt,It is {k}.,{a}" for k, a, _b in JUDGED]
+        proposal = propose(tmp_path, f"id,question,model,answer,{name}", rows)
+        assert (proposal.questions, proposal.mapping.columns["value"]) == ([], (name,))
+
+
 def test_raters_without_recognized_ratings_are_asked(tmp_path):
     rows = [f"{k},Was ist {k}?,gpt,What is {k}?,r{k % 2},Accuracy,{['minor', 'major'][k % 2]}" for k, _a, _b in JUDGED]
     proposal = propose(tmp_path, "seg_id,source,system,target,rater,category,severity", rows)
@@ -295,6 +302,15 @@ def test_numbers_of_verdicts_are_asked_unless_they_count_the_outputs(tmp_path, c
     proposal = propose(tmp_path, "id,prompt,response_a,response_b,model_a,model_b,preference (-2 to 2)", rows)
     assert [one.message[one.message.rindex("[") : -3] for one in proposal.questions] == asked
     assert bool(proposal.mapping.values.get("verdict")) != bool(asked)
+
+
+def test_verdicts_that_number_the_outputs(tmp_path):
+    words = ["Response 1", "response_2", "Tie"]
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{word}" for k, word in enumerate(words * 2)]
+    proposal = propose(tmp_path, "id,prompt,response_1,response_2,model_1,model_2,better", rows)
+    assert proposal.questions == []
+    verdicts = [row.values["verdict"] for row in convert(tmp_path, proposal) if row[1] == "comparisons"]
+    assert verdicts == ["a", "b", "tie"] * 2
 
 
 def test_words_under_a_usual_name_for_ratings_are_ratings(tmp_path):
