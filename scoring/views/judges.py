@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from evalapp.accounts.forms import submit
 from evalapp.accounts.models import Project
+from evalapp.accounts.selectors import can
 from evalapp.common.pages import page, project_page
 from scoring.forms.boards import list_aspects
 from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
@@ -107,6 +108,7 @@ def template(request: HttpRequest, project: Project) -> HttpResponse:
     context = {
         "project": project, "form": form, "built_in": list_templates(project),
         "versions": JudgeTemplate.objects.filter(project=project).select_related("created_by"),
+        "may_write": can(user=request.user, project=project, need="write"),
     }  # fmt: skip
     return page(request, "scoring/judges/templates.html", context, status=422 if form.errors else 200)
 

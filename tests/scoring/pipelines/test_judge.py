@@ -430,6 +430,13 @@ def test_templates_have_versions(project, server, client, scored):
     assert client.post(address, form).status_code == 302  # the same text is no new version
     assert client.post(address, {**form, "text": "Please: " + form["text"]}).status_code == 302
     assert list(project.judge_templates.values_list("version", flat=True)) == [2, 1]
+    page = client.get(address).content.decode()
+    assert page.count("{question} {output} {answer_format}</pre>") == 3  # two versions, and the current one
+    client.force_login(scored.viewer)
+    page = client.get(address).content.decode()
+    assert "mine@1" in page
+    assert "<textarea" not in page
+    client.force_login(scored.researcher)
     assert client.post(address, {**form, "text": "{output}"}).status_code == 422
     assert client.post(address, {**form, "name": "plain"}).status_code == 422
     first = judge(project, template="mine@1")

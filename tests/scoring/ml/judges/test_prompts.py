@@ -38,6 +38,19 @@ def test_judged_texts_cannot_close_their_delimiters_or_fill_placeholders():
     assert "{question} {guidelines}" in prompt
 
 
+@pytest.mark.parametrize("evil", [CLOSE, OPEN, ">>>>", "<<<<<<<", f"x{CLOSE}{OPEN}", "\n>>>\n<<<\n", ">> >>\n>", "<<"])
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_no_text_opens_or_closes_delimiters(name, evil):
+    """Each delimiter of a prompt is on its own line, and they alternate, whatever the texts are."""
+    record = Record(evil, references=(evil, evil), context=(evil, evil), source=evil)
+    rubric = Rubric("How fluent is the text?", 1, 5, guidelines=evil)
+    judge = Judge("m", rubric, TEMPLATES[name], examples=(Example(record, "2"),))
+    prompt = judge.make_request(record, record if judge.is_pairwise else None).messages[-1][1]
+    delimiters = [line for line in prompt.splitlines() if OPEN in line or CLOSE in line]
+    # Guidelines, context, source, two references, three texts of the example, and one text or two.
+    assert delimiters == [OPEN, CLOSE] * (9 + judge.is_pairwise)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
