@@ -129,7 +129,7 @@ def test_the_form_of_a_link_with_all_parts_open(
     study = Study(cast, outcomes=OUTCOMES, questions=QUESTIONS, min_seconds=3, pay=2.5)
     page = page_for(cast.researcher, scheme=scheme, **PHONE)
     page.goto(f"/projects/{cast.project.slug}/campaigns/{study.campaign.pk}/participants/{study.link.pk}/edit/")
-    assert page.locator("details.section[open]").count() == 4
+    expect(page.locator("details.section[open]")).to_have_count(4)
     assert axe(page) == []
     assert fits(page)
 
