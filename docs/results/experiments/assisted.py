@@ -1,4 +1,4 @@
-"""Assisted means in simulated campaigns: coverage and width of intervals."""
+"""Assisted means in simulated campaigns: coverage and width of intervals, and a weight per system or a common one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ SYSTEMS = 4
 #: Share of the variance that outputs of a simulated group have in common.
 BETWEEN = 0.3
 FEWEST_GROUPS = 10
+#: Correlation within the systems that an evaluator predicts well.
+GOOD = 0.6
 
 
 def compute(run: Run) -> None:
-    for place, setting in enumerate(list_settings(run)):
+    for place, setting in enumerate(list_settings(run)) if run.wants("simulation") else ():
         rng = np.random.default_rng([SEED, place])
         run.once(f"simulation | {name_setting(setting)}", SEED, lambda s=setting, rng=rng: simulate(run, rng, *s))
+    for n, rho in list_sharings(run) if run.wants("weights") else ():
+        run.once(f"weights | {name_sharing(n, rho)}", SEED, lambda n=n, rho=rho: compare_weights(run, n, rho))
 
 
 def list_settings(run: Run) -> list[tuple[int, int, float, int]]:
@@ -61,6 +65,41 @@ def simulate(run: Run, rng: np.random.Generator, n: int, ratio: int, rho: float,
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
+def list_sharings(run: Run) -> list[tuple[int, float]]:
+    """(n, correlation within the last two systems) of the settings that compare weights."""
+    return list(itertools.product(run.settings["weights_n"], run.settings["weights_rho"]))
+
+
+def name_sharing(n: int, rho: float) -> str:
+    return f"n {n}, N {10 * n}, rho {GOOD:g} in two systems and {rho:g} in two"
+
+
+def compare_weights(run: Run, n: int, rho: float) -> Result:
+    """Mean widths relative to judgements only with a common weight and with one per system: in the two systems that the
+    evaluator predicts well, and in the other two, with a correlation of `rho`."""
+    total = 10 * n
+    correlation = np.array([GOOD, GOOD, rho, rho])[:, None]
+    system, group = np.repeat(np.arange(SYSTEMS), total), np.tile(np.arange(total), SYSTEMS)
+    widths: dict[str, list[np.ndarray]] = {"common": [], "system": []}
+    human = []
+    for seed in range(8 if run.quick else run.settings["weights_runs"]):
+        rng = np.random.default_rng([SEED, n, seed])
+        score = rng.normal(size=(SYSTEMS, total))
+        rating = correlation * score + np.sqrt(1 - correlation**2) * rng.normal(size=score.shape)
+        is_judged = rng.permuted(np.tile(np.arange(total) < n, (SYSTEMS, 1)), axis=1)
+        columns = (np.where(is_judged, rating, np.nan).ravel(), score.ravel(), group, system)
+        for sharing, found in widths.items():
+            means = estimate_means(*columns, options=AssistedOptions(sharing=sharing), seed=seed)
+            found.append(np.sqrt(means.variance))
+        human.append(np.sqrt(means.human_variance))
+    parts = {"good": slice(0, 2), "other": slice(2, 4)}
+    return {
+        f"{sharing}_{name}": float(np.mean(found, axis=0)[part].mean() / np.mean(human, axis=0)[part].mean())
+        for sharing, found in widths.items()
+        for name, part in parts.items()
+    }
+
+
 def draw_values(rng: np.random.Generator, group: np.ndarray, size: int) -> np.ndarray:
     """Normal values (systems, outputs) with variance 1, which correlate within groups."""
     shape = (SYSTEMS, len(group))
@@ -71,7 +110,11 @@ def draw_values(rng: np.random.Generator, group: np.ndarray, size: int) -> np.nd
 
 
 def tabulate(run: Run) -> Tables:
-    """One row per correlation and size of groups: extremes over all n and N."""
+    """One row per correlation and size of groups with extremes over all n and N; one per setting of weights."""
+    for n, rho in list_sharings(run):
+        for result in run.store.get(f"weights | {name_sharing(n, rho)}", [SEED]):
+            figures = {name: result[name] for name in ("common_good", "system_good", "common_other", "system_other")}
+            yield row("weights", "setting", f"{n} of {10 * n}, correlation {rho:g}", **figures)
     for rho, size in itertools.product(run.settings["rho"], run.settings["size"]):
         chosen = [one for one in list_settings(run) if one[2:] == (rho, size)]
         results = [
