@@ -19,8 +19,12 @@ N_SYSTEMS = len(QUALITY)
 
 
 def simulate(rng, n_items=150, judged=60, noise=0.5, size=1, ties=0.3):
-    """All pairs of the systems on the `judged` first items, in random order of items; outputs of all items."""
+    """All pairs of the systems on the `judged` first items; outputs of all items. Items of a cluster of `size` share
+    half of the variance."""
     latent = QUALITY + rng.normal(size=(n_items, N_SYSTEMS))
+    if size > 1:
+        shared = rng.normal(size=(n_items // size, N_SYSTEMS))[np.arange(n_items) // size]
+        latent = QUALITY + np.sqrt(0.5) * (latent - QUALITY + shared)
     score = latent + noise * rng.normal(size=latent.shape)
     item, system = np.divmod(np.arange(n_items * N_SYSTEMS), N_SYSTEMS)
     outputs = ScoredOutputs(item, item // size, system, score.ravel())
@@ -83,17 +87,22 @@ def test_all_judged_gives_the_human_values(method):
         assert found.variance[name] == pytest.approx(found.human_variance[name], rel=1e-6)
 
 
-@pytest.mark.parametrize("method", ["win-rate", "bradley-terry", "davidson"])
-def test_coverage_and_width(method):
+@pytest.mark.parametrize(
+    ("method", "size"),
+    [("win-rate", 1), ("bradley-terry", 1), ("davidson", 1), ("win-rate", 3), ("bradley-terry", 3)],
+)
+def test_coverage_and_width(method, size):
     """120 campaigns of 4 systems. The truth is the mean of 40 large campaigns in which everything is judged."""
     truth: dict[int, list[float]] = {k: [] for k in range(N_SYSTEMS)}
     for seed in range(40):
-        big = simulate(np.random.default_rng([5, seed]), n_items=600, judged=600)
+        big = simulate(np.random.default_rng([5, seed]), n_items=600, judged=600, size=size)
         for name, row in by_system(rank_by_assisted_comparisons(*big[:4], method=method).human).items():
             truth[name].append(row.estimate.value)
     hits, widths = [], []
     for seed in range(120):
-        first, second, verdict, outputs, _ = simulate(np.random.default_rng([6, seed]), n_items=300, judged=60)
+        first, second, verdict, outputs, _ = simulate(
+            np.random.default_rng([6, seed]), n_items=300, judged=60, size=size
+        )
         found = rank_by_assisted_comparisons(
             first, second, verdict, outputs, method=method, bootstrap=Bootstrap(resamples=20, seed=seed)
         )

@@ -77,6 +77,28 @@ def test_clusters_by_hand():
     assert means.estimate(0).low != means.estimate(0).low  # two groups give no interval
 
 
+def test_joint_covariance_by_hand():
+    """Weight 1, groups of two outputs, two judged ones. Influence of the groups on the first mean: (-1.5 / 4) minus
+    half of (-1.5 / 4) = -.1875 and .1875 of the judged, half of (-1.5 / 4) = -.1875 and .1875 of the others; on the
+    second: -.1875, .1875, half of (-2.5 / 4) = -.3125, .3125. Times 2 / (2 - 1)."""
+    human = [*HUMAN, 2.0, 2.0, 3.0, 4.0, NAN, NAN, NAN, NAN]
+    score = [*SCORE, 2.0, 1.0, 3.0, 3.0, 1.0, 2.0, 4.0, 4.0]
+    group = np.tile(np.repeat(np.arange(4), 2), 2)
+    means = estimate_means(human, score, group, np.repeat(["a", "b"], 8), options=AssistedOptions(weight=1.0))
+    covariance = 4 * (0.1875**2 + 0.1875 * 0.3125)
+    expected = [[8 * 0.1875**2, covariance], [covariance, 4 * (0.1875**2 + 0.3125**2)]]
+    np.testing.assert_allclose(means.covariance, expected)
+    assert means.n_groups.tolist() == [2, 2]
+
+
+def test_degrees_of_freedom_are_judged_groups_minus_1():
+    rng = np.random.default_rng(9)
+    human = np.where(np.arange(40) < 18, rng.normal(size=40), NAN)
+    means = estimate(human=human, score=rng.normal(size=40), cluster=np.arange(40) // 3)
+    found = means.estimate(0)
+    assert (found.high - found.low) / 2 == pytest.approx(student.ppf(0.975, 5) * np.sqrt(means.variance[0]))
+
+
 def test_unit_of_the_score_does_not_matter():
     rng = np.random.default_rng(2)
     score, noise = rng.normal(size=120), rng.normal(size=120)
