@@ -38,6 +38,7 @@ from ..selectors.judges import (
     make_judge,
     measure_answers,
     refuse_leaving,
+    split_keys,
 )
 from ..selectors.run_results import make_score_address
 from ..selectors.score_sets import why_undefined
@@ -227,8 +228,8 @@ class Judging:
             records[unit.output] = unit.record
             if unit.other is not None and unit.other_record is not None:
                 records[unit.other] = unit.other_record
-        rows = Score.objects.filter(score_set=self.score_set, output__in=records)
-        stored = {output: found for output, *found in rows.values_list("output", "input_hash", "value", "note")}
+        rows = Score.objects.filter(score_set=self.score_set).values_list("output", "input_hash", "value", "note")
+        stored = {output: found for keys in split_keys([*records]) for output, *found in rows.filter(output__in=keys)}
         changed = []
         for output, entry in values.items():
             if entry.n_open:
@@ -239,7 +240,8 @@ class Judging:
             value = None if math.isnan(score.value) else score.value
             if stored.get(output) != [score.input_hash, value, score.note]:
                 changed.append(score)
-        store_scores(score_set=self.score_set, scores=changed)
+        for scores in split_keys(changed):
+            store_scores(score_set=self.score_set, scores=scores)
 
     def _make_score(self, output: int, record: Record, entry: OutputValues) -> NewScore:
         return NewScore(

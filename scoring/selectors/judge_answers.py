@@ -12,7 +12,7 @@ from evalapp.common.errors import BadInput, NotThere
 
 from ..models import Evaluator, JudgeAnswer
 from .judged_units import Key, Reader, Unit, iterate_units, make_key
-from .judges import load_answers, make_judge
+from .judges import load_answers, make_judge, split_keys
 
 
 def find_judge(project: Project, slug: str) -> Evaluator:
@@ -86,8 +86,8 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
 def _load_facts(stored: Any, digests: Sequence[str]) -> dict[Key, dict[str, Any]]:
     names = ("prompt_tokens", "completion_tokens", "cost", "seconds")
     result: dict[Key, dict[str, Any]] = {}
-    for start in range(0, len(digests), 5_000):
-        rows = stored.filter(digest__in=digests[start : start + 5_000]).values_list("digest", "repeat", *names)
+    for keys in split_keys(digests):
+        rows = stored.filter(digest__in=keys).values_list("digest", "repeat", *names)
         result |= {(digest, repeat): dict(zip(names, rest, strict=True)) for digest, repeat, *rest in rows}
     return result
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from scoring.ml.judges import Answer, Judge, PromptTemplate, Request
     from scoring.ml.judges.client import Endpoint
 
-#: Answers read by one query; SQLite allows about 32,000 parameters.
-_MOST_DIGESTS = 5_000
+#: Keys in a query; many builds of SQLite allow 32,766 parameters.
+MOST_KEYS = 5_000
 #: Estimates while an endpoint has answered nothing in the project.
 CHARACTERS_PER_TOKEN, ANSWER_TOKENS, ANSWER_SECONDS = 4.0, 8, 1.0
 
@@ -170,11 +170,19 @@ def make_judge(options: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]
 # ---- stored answers ---------------------------------------------------------------------------------------------
 
 
+def split_keys(keys: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """Yield the keys in parts of a size that one query allows."""
+    for start in range(0, len(keys), MOST_KEYS):
+        yield keys[start : start + MOST_KEYS]
+
+
 def find_model(project: Project, endpoint: str, requests: Iterable[Request]) -> str:
     """Return the model id that the server reported with the newest answer to one of the requests, "" without one."""
-    digests = [request.digest for request in requests]
-    row = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, digest__in=digests).order_by("-pk").first()
-    return "" if row is None else row.model
+    rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint).order_by("-pk")
+    newest = (0, "")
+    for digests in split_keys([request.digest for request in requests]):
+        newest = max(newest, rows.filter(digest__in=digests).values_list("pk", "model").first() or newest)
+    return newest[1]
 
 
 def load_answers(
@@ -187,9 +195,9 @@ def load_answers(
     digests = sorted({digest for digest, _repeat in wanted})
     result: dict[tuple[str, int], Answer] = {}
     rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, model=model)
-    for start in range(0, len(digests), _MOST_DIGESTS):
-        part = rows.filter(digest__in=digests[start : start + _MOST_DIGESTS])
-        for digest, repeat, answer in part.values_list("digest", "repeat", "answer").iterator(_MOST_DIGESTS):
+    for keys in split_keys(digests):
+        part = rows.filter(digest__in=keys)
+        for digest, repeat, answer in part.values_list("digest", "repeat", "answer").iterator(MOST_KEYS):
             if (digest, repeat) in wanted:
                 result[digest, repeat] = Answer.from_json(answer, model)
     return result

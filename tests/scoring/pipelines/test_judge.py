@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from collections import Counter
 from dataclasses import asdict
 from itertools import pairwise
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Output
@@ -121,6 +124,23 @@ def test_a_second_run_asks_for_nothing(project, server):
     third = judge(project, name="one")
     assert third.result["answers"] == 1
     assert read_values(third)[changed] == pytest.approx(expect(changed))
+
+
+def test_no_query_has_more_keys_than_databases_allow(project, server, monkeypatch, client, scored):
+    monkeypatch.setattr("scoring.selectors.judges.MOST_KEYS", 5)
+    client.force_login(scored.researcher)
+    with CaptureQueriesContext(connection) as queries:
+        judge(project, name="one")
+        assert judge(project, name="one").result["stored"] == 24
+        response = client.get(reverse("scoring:judge-answers", args=[project.slug, "one"]))
+        assert len(b"".join(response.streaming_content).splitlines()) == 24
+    lists = [
+        part.count(",") + 1
+        for query in queries
+        if "judgeanswer" in query["sql"] or "scoring_score" in query["sql"]
+        for part in re.findall(r"(?:digest|output_id)\W+IN \(([^)]*)\)", query["sql"])
+    ]
+    assert max(lists) == 5
 
 
 def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, server):
@@ -266,7 +286,6 @@ def test_samples_are_separate_answers_whose_ratings_are_averaged(project, server
 
 def test_pairs_are_judged_in_both_orders(project, server):
     """The server prefers the longer text, and text A among equal ones: a tie, because the orders disagree."""
-    import re
 
     def compare(prompt):
         a, b = (re.findall(rf"Text {side}:\n<<<\n(.*?)\n>>>", prompt, re.S)[-1] for side in "AB")
