@@ -15,7 +15,7 @@ from ..services.judges import make_report
 _PARAMETERS = [
     OpenApiParameter("set", str, description="A score set of the evaluator; the newest by default."),
     OpenApiParameter("aspect", str, description="The rated aspect; that of the scores, or the first, by default."),
-    OpenApiParameter("epsilon", str, description="The price of a person in the alternative annotator test, 0.1."),
+    OpenApiParameter("epsilon", str, description="The cost of a person in the alternative annotator test, 0.1."),
 ]
 
 
@@ -83,6 +83,7 @@ class EvaluatorReportSerializer(serializers.Serializer):
     )
     n_outputs = serializers.IntegerField()
     n_raters = serializers.IntegerField()
+    n_simulated = serializers.IntegerField(help_text=gettext_lazy("Ratings that do not come from people."))
     scaling = serializers.ListField(
         child=serializers.FloatField(), allow_null=True,
         help_text=gettext_lazy("Slope and intercept that bring scores to the scale of people; null: they are on it."),

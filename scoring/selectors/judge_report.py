@@ -43,7 +43,7 @@ def count_looks(evaluator: Evaluator) -> int:
 
 @dataclass(frozen=True)
 class ReportQuery:
-    """What a report is about; `epsilon` is the price of a person in the alternative annotator test."""
+    """What a report is about; `epsilon` is the cost of a person in the alternative annotator test."""
 
     score_set: ScoreSet
     aspect: Aspect
@@ -87,13 +87,24 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     scored = Score.objects.filter(score_set=score_set, value__isnull=False, in_training=False)
     values = dict(scored.values_list("output", "value"))
     ratings = Rating.objects.filter(project=project, aspect=aspect, output__isnull=False)
-    names = ("output", "rater", "value", "output__system__name", "output__item__group", "output__item__key", "size")
+    names = (
+        "output",
+        "rater",
+        "value",
+        "output__system__name",
+        "output__item__group",
+        "output__item__key",
+        "size",
+        "simulated",
+    )
     rows = ratings.annotate(size=Length("output__text")).order_by("output", "rater").values_list(*names)
     columns: list[list[Any]] = [[] for _name in range(7)]
-    for output, rater, value, system, group, item, size in rows.iterator(20_000):
+    n_simulated = 0
+    for output, rater, value, system, group, item, size, simulated in rows.iterator(20_000):
         name = group or f"item:{item}"
         if query.part != "all" and is_test_group(project, name) != (query.part == "test"):
             continue
+        n_simulated += simulated
         for column, one in zip(
             columns, (output, rater, value, system, name, size, values.get(output, float("nan"))), strict=True
         ):
@@ -106,7 +117,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
     return {
         "evaluator": evaluator.slug, "aspect": aspect.name, "part": query.part, "signature": score_set.full_signature,
-        "undefined": undefined, **report.as_dict(),
+        "undefined": undefined, "n_simulated": n_simulated, **report.as_dict(),
         "others": _compare_judges(project, score_set, values) if evaluator.is_judge else [],
     }  # fmt: skip
 

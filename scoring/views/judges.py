@@ -83,9 +83,18 @@ class JudgeForm(forms.Form):
 
 
 class TemplateForm(forms.Form):
-    name = forms.SlugField(max_length=40, label=gettext_lazy("Name"))
+    name = forms.SlugField(
+        max_length=40, label=gettext_lazy("Name"),
+        help_text=gettext_lazy("The name of one of your templates makes a new version of it."),
+    )  # fmt: skip
     kind = forms.ChoiceField(choices=JudgeTemplate.Kind.choices, label=gettext_lazy("Kind"))
-    text = forms.CharField(widget=forms.Textarea(attrs={"rows": 14}), label=gettext_lazy("Text"))
+    text = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 14}), label=gettext_lazy("Text"),
+        help_text=gettext_lazy(
+            "Needs {answer_format}, and {output} or, for a comparison, {output_a} and {output_b}. May have {question}, "
+            "{scale}, {guidelines}, {context}, {source}, {references} and {examples}."
+        ),
+    )  # fmt: skip
 
 
 @project_page(GET="write", POST="write")

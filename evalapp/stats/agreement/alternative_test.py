@@ -72,7 +72,7 @@ def alternative_annotator_test(
     row, nan where it has none. A rater j and the evaluator are compared on each unit by their agreement with all other
     raters: minus the root mean squared difference (`measure` "squared"), or the share of equal values ("equal"). With
     d = [rater at least as good] - [evaluator at least as good] per unit, the hypothesis mean(d) >= `epsilon` is tested
-    one-sided by the t test, below 30 units by Wilcoxon's signed-rank test; `epsilon` is the price of a person (0.2 for
+    one-sided by the t test, below 30 units by Wilcoxon's signed-rank test; `epsilon` is the cost of a person (0.2 for
     experts, 0.15 skilled, 0.1 crowd workers). The error rate over the raters is controlled at 5 % by Benjamini and
     Yekutieli (2001). Units are taken as independent: several outputs of an item make p too small.
 

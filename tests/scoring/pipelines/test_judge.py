@@ -493,6 +493,17 @@ def test_the_report_counts_looks_at_the_test_part(project, server, client, score
     assert client.get(call).json()["looks"] == 2
 
 
+def test_a_report_by_simulated_ratings_says_so(scored, client):
+    client.force_login(scored.researcher)
+    names = [scored.project.slug, "length"]
+    page, call = reverse("scoring:judge-report", args=names), reverse("api-evaluator-report", args=names)
+    assert client.get(call).json()["n_simulated"] == 0
+    assert "badge simulated" not in client.get(page).content.decode()
+    scored.project.ratings.filter(rater="r0").update(simulated=True)
+    assert client.get(call, {"epsilon": 0.2}).json()["n_simulated"] == scored.project.ratings.filter(rater="r0").count()
+    assert "badge simulated" in client.get(page, {"epsilon": 0.2}).content.decode()
+
+
 def test_the_report_reads_no_answers(project, server, client, scored):
     """They may be many, or absent, as those of an imported judge are."""
     judge(project, name="one", examples=2)
