@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evalapp.stats.core.coding import BoolArray, FloatArray
+from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, encode
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import compact_letters, holm, needed_draws
 from evalapp.stats.resampling.bootstrap import (
@@ -30,15 +31,15 @@ SystemTest: TypeAlias = Literal["bootstrap", "permutation"]
 FromSums: TypeAlias = Callable[[FloatArray], FloatArray]
 # Differences below this are rounding.
 _ROUNDING = 1e-12
-_SEGMENTS = "segments"
 
 
 @dataclass(frozen=True, slots=True)
 class SystemTests:
     """How systems are tested on the same segments.
 
-    test: `bootstrap` resamples segments (Koehn 2004), `permutation` exchanges the outputs of two systems on a segment
-        with probability 1/2 (approximate randomization, Riezler and Maxwell 2005); None gives intervals only.
+    test: `bootstrap` resamples segments, or groups of them (Koehn 2004), `permutation` exchanges the outputs of two
+        systems on a segment or group with probability 1/2 (approximate randomization, Riezler and Maxwell 2005); None
+        gives intervals only.
     k: number of resamples or exchanges; 0 takes as many as Holm's adjustment needs, at least 1,000.
     seed: seed of the draws, which all systems share. alpha: level of the tests."""
 
@@ -66,35 +67,45 @@ class SystemComparison:
 
 
 def compare_systems(
-    statistics: Sequence[FloatArray], from_sums: FromSums, *, tests: SystemTests = SystemTests()
+    statistics: Sequence[FloatArray],
+    from_sums: FromSums,
+    *,
+    groups: ArrayLike | None = None,
+    tests: SystemTests = SystemTests(),
 ) -> SystemComparison:
     """Return the systems' values with bootstrap intervals, and the tests of all pairs.
 
     `statistics`: of each system (n, k) rows of the same n segments, whose sums give its value by `from_sums`; a higher
-    value is better. `tests`: test, draws, seed and level.
+    value is better. `groups`: (n,) the document of each segment; documents are resampled and exchanged whole; None
+    takes segments as independent. `tests`: test, draws, seed and level.
 
     Bootstrap: a pair's one-sided p is the share of resamples in which the better system is not better; permutation: the
     share of exchanges with a difference at least as large as the observed one; both (x + 1) / (k + 1), doubled for the
-    two-sided p. Below `MIN_CLUSTERS` segments there is no interval and no bootstrap test.
+    two-sided p. Below `MIN_CLUSTERS` segments or groups there is no interval and no bootstrap test.
 
     >>> good, bad = np.ones((8, 1)), np.zeros((8, 1))
     >>> compare_systems([good, bad], lambda sums: sums[..., 0] / 8, tests=SystemTests("permutation", k=99)).letters
     ('a', 'b')
     """
+    n_segments, unit = len(statistics[0]), "segments"
+    if groups is not None:
+        # Sums per group are all that resampling and exchanging groups needs.
+        code, labels = encode(groups, "groups", n_segments)
+        statistics, unit = [_sum_groups(rows, code, len(labels)) for rows in statistics], "groups"
     m, n = len(statistics), len(statistics[0])
     k = tests.count_draws(m)
     values = np.array([float(from_sums(rows.sum(axis=0))) for rows in statistics])
     drawn = _draw_sums(statistics, ClusterDraws(n, tests.seed), k)
     replicates = np.stack([from_sums(sums) for sums in drawn])
     estimates = tuple(
-        with_interval(_make_point(value, n), column, clusters={_SEGMENTS: n}, confidence=DEFAULT_CONFIDENCE)
+        with_interval(_make_point(value, n_segments), column, clusters={unit: n}, confidence=DEFAULT_CONFIDENCE)
         for value, column in zip(values, replicates, strict=True)
     )
     p = np.full((m, m), np.nan)
     note = ""
     if tests.test == "bootstrap":
         if n < MIN_CLUSTERS:
-            note = too_few_note({_SEGMENTS: n}).replace("no interval", "not tested")
+            note = too_few_note({unit: n}).replace("no interval", "not tested")
         else:
             p = _test_by_resamples(values, replicates)
     elif tests.test == "permutation":
@@ -109,6 +120,10 @@ def _make_point(value: float, n: int) -> Estimate:
         if np.isnan(value)
         else Estimate.point(value, n)
     )
+
+
+def _sum_groups(rows: FloatArray, code: IntArray, n_groups: int) -> FloatArray:
+    return np.stack([np.bincount(code, weights=column, minlength=n_groups) for column in rows.T], axis=1)
 
 
 def _draw_sums(statistics: Sequence[FloatArray], draws: Draws, k: int) -> FloatArray:
@@ -138,12 +153,12 @@ def _test_by_exchanges(
         difference = from_sums(whole[better] + swapped) - from_sums(whole[worse] - swapped)
         observed = values[better] - values[worse]
         p[better, worse] = p[worse, better] = _two_sided(difference >= observed - _ROUNDING, difference)
-    # Drawn exchanges of few segments may by chance give a smaller p than all 2^n exchanges.
+    # Drawn exchanges of few segments or groups may by chance give a smaller p than all 2^n exchanges.
     return np.asarray(np.maximum(p, 2.0 * 2.0**-n))
 
 
 class _Exchanges:
-    """The draws of `SwapDraws` as weights: 1 for an exchanged segment."""
+    """The draws of `SwapDraws` as weights: 1 for an exchanged segment or group."""
 
     def __init__(self, n: int, seed: int) -> None:
         self._draws = SwapDraws(n, seed)

@@ -41,6 +41,10 @@ def add_file_arguments(parser: Any) -> None:
         f"chrf:word_order=2 (default: {' '.join(DEFAULT_METRICS)})",
     )  # fmt: skip
     parser.add_argument("--paired", choices=TESTS, help="test all pairs of systems on the same segments")
+    parser.add_argument(
+        "--groups", metavar="FILE",
+        help="the document or dialogue of each segment, an id per line: tests and intervals draw whole groups",
+    )  # fmt: skip
     parser.add_argument("--intervals", action="store_true", help="bootstrap intervals without tests")
     parser.add_argument(
         "--resamples", type=_positive, default=0, metavar="N",
@@ -124,9 +128,11 @@ def _compute(options: dict[str, Any]) -> Any:
         raise ScoringError("--latex and --json exclude each other: choose one")
     if options["paired"] and len(options["input"]) < 2:
         raise ScoringError("--paired compares systems: name at least two files with -i, or use --intervals")
+    if options["groups"] and not (options["paired"] or options["intervals"]):
+        raise ScoringError("--groups changes tests and intervals only: add --paired TEST or --intervals")
     metrics = [(text, compute.load_metric(text)) for text in dict.fromkeys(options["metrics"])]
     inputs = reading.read_inputs(
-        options["input"], options["ref"], options["source"], options["context"],
+        options["input"], options["ref"], options["source"], options["context"], options["groups"],
         encoding=options["encoding"], tabs=options["tabs"],
     )  # fmt: skip
     for text, metric in metrics:
@@ -141,6 +147,7 @@ def _compute(options: dict[str, Any]) -> Any:
         ),
         n_segments=inputs.n_segments,
         n_references=max(map(len, inputs.references or [()])),
+        n_groups=None if inputs.groups is None else len(set(inputs.groups)),
         tests=tests,
         notes=inputs.notes,
         digits=options["digits"],

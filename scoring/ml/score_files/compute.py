@@ -112,7 +112,7 @@ def score_systems(
     known = [rows for rows in statistics if rows is not None]
     if len(known) < len(statistics):
         return replace(result, note=NO_SUMS)
-    comparison = compare_systems(known, _from_sums(metric), tests=tests)
+    comparison = compare_systems(known, _from_sums(metric), groups=inputs.groups, tests=tests)
     paired = zip(systems, comparison.estimates, strict=True)
     return replace(
         result,

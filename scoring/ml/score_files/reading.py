@@ -54,13 +54,14 @@ class TextFile:
 class Inputs:
     """Outputs of systems, line by line, with what they are scored against.
 
-    `references` and `contexts` (n,): the texts of each segment, none where all files have an empty line. `n_references`
-    is the number of files with references; `notes` are remarks on the files."""
+    `references` and `contexts` (n,): the texts of each segment, none where all files have an empty line. `groups` (n,):
+    the number of each segment's document. `notes` are remarks on the files."""
 
     systems: dict[str, list[str]]
     references: list[TextsOfLine] | None
     sources: list[str] | None
     contexts: list[TextsOfLine] | None
+    groups: list[int] | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -87,18 +88,19 @@ def read_inputs(
     references: Sequence[str] = (),
     source: str | None = None,
     context: str | None = None,
+    groups: str | None = None,
     *,
     encoding: str = "utf-8",
     tabs: bool = False,
 ) -> Inputs:
-    """Read the files of `systems`, of `references` (each file one more reference per segment), and of a `source` and a
-    `context` per segment. `-` is standard input, at most once.
+    """Read the files of `systems`, of `references` (each file one more reference per segment), and of a `source`, a
+    `context` and a document id per segment (`groups`). `-` is standard input, at most once.
 
     Each line is a segment. A `.jsonl` file has a text or a list of texts in JSON per line. With `tabs`, tab characters
-    separate several references, and the turns of a context. An empty line is a missing reference, source or context.
-    Raises `FileFault`.
+    separate several references, and the turns of a context. An empty line is a missing reference, source or context; in
+    `groups` it is a segment that belongs to no document. Raises `FileFault`.
     """
-    paths = [*systems, *references, *(path for path in (source, context) if path is not None)]
+    paths = [*systems, *references, *(path for path in (source, context, groups) if path is not None)]
     if paths.count(STDIN) > 1:
         raise FileFault(STDIN, None, "standard input can be read only once: name a file for the other")
 
@@ -109,7 +111,8 @@ def read_inputs(
     refs = [read(path, split=True) for path in references]
     sources = None if source is None else read(source)
     contexts = None if context is None else read(context, split=True)
-    _check_lengths([*refs, *outputs, *(file for file in (sources, contexts) if file is not None)])
+    documents = None if groups is None else read(groups)
+    _check_lengths([*refs, *outputs, *(file for file in (sources, contexts, documents) if file is not None)])
     for file in outputs:
         if not any(text.strip() for line in file.lines for text in line):
             raise FileFault(file.path, None, "all lines are empty: there is no output to score")
@@ -119,6 +122,7 @@ def read_inputs(
         references=joined,
         sources=None if sources is None else sources.texts(),
         contexts=None if contexts is None else [_drop_empty(line) for line in contexts.lines],
+        groups=None if documents is None else _number_groups(documents.texts()),
         notes=() if joined is None else _explain_missing(joined, refs),
     )
 
@@ -210,6 +214,12 @@ def _join_references(files: Sequence[TextFile]) -> list[TextsOfLine]:
 
 def _drop_empty(texts: TextsOfLine) -> TextsOfLine:
     return texts if all(text.strip() for text in texts) else tuple(text for text in texts if text.strip())
+
+
+def _number_groups(names: Sequence[str]) -> list[int]:
+    """A number for each name in order of appearance, and for each empty name one of its own."""
+    numbers: dict[str | int, int] = {}
+    return [numbers.setdefault(name.strip() or place, len(numbers)) for place, name in enumerate(names)]
 
 
 def _explain_missing(references: Sequence[TextsOfLine], files: Sequence[TextFile]) -> tuple[str, ...]:

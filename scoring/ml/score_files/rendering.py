@@ -23,6 +23,8 @@ class Report:
     results: tuple[MetricResult, ...]
     n_segments: int
     n_references: int
+    #: None: the segments are not grouped.
+    n_groups: int | None = None
     tests: SystemTests | None = None
     notes: tuple[str, ...] = ()
     #: Digits behind the point; None: by the scale of each metric.
@@ -39,7 +41,10 @@ class Report:
         compared = next((result.comparison for result in self.results if result.comparison), None)
         if compared is None or self.tests is None:
             return ""
-        drawn = f"{compared.k:,} resamples of {self.n_segments:,} segments, seed {self.tests.seed}"
+        units = f"{self.n_segments:,} segments"
+        if self.n_groups is not None:
+            units = f"{self.n_groups:,} groups of {units}"
+        drawn = f"{compared.k:,} resamples of {units}, seed {self.tests.seed}"
         intervals = f"95 % intervals from {drawn}"
         if self.tests.test is None:
             return intervals
@@ -68,6 +73,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "version": VERSION,
         "segments": report.n_segments,
         "references": report.n_references,
+        "groups": report.n_groups,
         "systems": report.systems,
         "metrics": [_metric_as_json(result) for result in report.results],
         "test": None if tests is None else {

@@ -118,3 +118,55 @@ def test_few_segments_are_not_tested():
     assert found.letters == ("", "")
     permuted = compare_systems([rows(np.ones(4)), rows(np.zeros(4))], mean, tests=SystemTests("permutation"))
     assert permuted.p[0, 1] >= 2 / 2**4
+
+
+DOCUMENTS = ["x", "y", "x", "z", "y", "x"]
+
+
+def test_permutation_exchanges_whole_groups():
+    """The documents x, y and z favour the first system by 3, 2 and 1: one of the 8 exchanges differs as much."""
+    a, b = np.array([1.0, 1, 1, 1, 1, 1]), np.zeros(6)
+    found = compare_systems([rows(a), rows(b)], mean, groups=DOCUMENTS, tests=SystemTests("permutation", k=20_000))
+    assert found.p[0, 1] == pytest.approx(2 / 8, abs=0.01)
+    single = compare_systems([rows(a), rows(b)], mean, tests=SystemTests("permutation", k=20_000))
+    assert single.p[0, 1] == pytest.approx(2 / 2**6, abs=0.01)
+
+
+def test_bootstrap_resamples_whole_groups():
+    """The mean of all segments of the documents that are drawn."""
+    rng = np.random.default_rng(3)
+    documents = np.repeat(np.arange(7), [1, 2, 3, 4, 5, 6, 7])
+    a, b = rng.normal(0.5, 1, 28), rng.normal(0, 1, 28)
+    parts = [np.flatnonzero(documents == document) for document in range(7)]
+    drawn = [
+        np.concatenate([parts[document] for document in np.repeat(np.arange(7), counts)])
+        for counts in ClusterDraws(7, 13).take(200).T.astype(int)
+    ]
+    means = np.array([[a[segments].mean(), b[segments].mean()] for segments in drawn])
+    found = compare_systems([rows(a), rows(b)], mean, groups=documents, tests=SystemTests("bootstrap", k=200))
+    for place, (estimate, values) in enumerate(zip(found.estimates, (a, b), strict=True)):
+        assert estimate.value == pytest.approx(values.mean())
+        assert (estimate.low, estimate.high) == pytest.approx(tuple(np.percentile(means[:, place], [2.5, 97.5])))
+        assert estimate.n == 28
+        assert "7 groups" in estimate.note
+    better, worse = (0, 1) if a.mean() > b.mean() else (1, 0)
+    expected = min(1.0, 2 * ((means[:, better] <= means[:, worse]).sum() + 1) / 201)
+    assert found.p[0, 1] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "permutation"])
+def test_equal_systems_rarely_differ_in_documents(test):
+    """The segments of a document share an effect; taken as independent they differ far too often."""
+    rng = np.random.default_rng(9)
+    documents = np.repeat(np.arange(30), 8)
+    systems = rng.normal(size=(200, 2, 30))[..., documents] + rng.normal(size=(200, 2, 240))
+
+    def reject(groups):
+        return np.mean([
+            compare_systems([rows(x) for x in pair], mean, groups=groups, tests=SystemTests(test, k=200)).p[0, 1]
+            <= 0.05
+            for pair in systems
+        ])  # fmt: skip
+
+    assert 0.01 <= reject(documents) <= 0.11
+    assert reject(None) > 0.25

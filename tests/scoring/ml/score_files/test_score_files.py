@@ -18,6 +18,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from evalapp.stats.ranking.paired_systems import SystemTests, compare_systems
 from scoring.ml import load
 from scoring.ml.score_files.command import main
 
@@ -126,6 +127,33 @@ def test_pairs_are_tested_and_letters_shown(capsys, files):
         assert found == score(capsys, *arguments, "--paired", test)
 
 
+def test_groups_of_segments_are_drawn_whole(capsys, files):
+    """As many draws, intervals and p as if each document were one segment; segments without name are documents."""
+    names = ["news one", "news two", "news three", "chat", "", "", "shop"]
+    write("documents.txt", [names[k % 7] for k in range(N)])
+    arguments = ["-i", "good.txt", "weak.txt", "-r", "ref.txt", "-m", "rouge-l"]
+    for test in ("bootstrap", "permutation"):
+        found = score(capsys, *arguments, "--paired", test, "--groups", "documents.txt")
+        documents = [names[k % 7] or k for k in range(N)]
+        statistics = []
+        for name in ("good.txt", "weak.txt"):
+            values = load("rouge-l").score(files[name], files["ref.txt"])
+            statistics.append(np.column_stack([np.nan_to_num(values), ~np.isnan(values)]))
+        sums = [
+            np.array([rows[[k for k in range(N) if documents[k] == document]].sum(0)
+                      for document in dict.fromkeys(documents)])
+            for rows in statistics
+        ]  # fmt: skip
+        expected = compare_systems(sums, lambda rows: rows[..., 0] / rows[..., 1], tests=SystemTests(test))
+        assert found["groups"] == len(set(documents))
+        [metric] = found["metrics"]
+        assert [pair["p"] for pair in metric["pairs"]] == [expected.p[0, 1]]
+        for row, estimate in zip(metric["systems"], expected.estimates, strict=True):
+            assert (row["low"], row["high"]) == pytest.approx((estimate.low, estimate.high))
+    assert main([*arguments, "--intervals", "--groups", "documents.txt"]) == 0
+    assert f"resamples of {len(set(documents))} groups of {N} segments" in capsys.readouterr().out
+
+
 def test_few_segments_say_why_they_are_not_tested(capsys, files):
     for name in ("good", "weak", "ref"):
         write(f"{name}-4.txt", files[f"{name}.txt"][:4])
@@ -223,6 +251,11 @@ FAULTS = {
     "a system twice": (["-i", "good.txt", "good.txt", "-r", "ref.txt"], ["good.txt"]),
     "stdin twice": (["-i", "-", "-r", "-"], ["standard input"]),
     "one system to test": (["-i", "good.txt", "-r", "ref.txt", "--paired", "bootstrap"], ["--paired"]),
+    "groups without tests": (["-i", "good.txt", "-r", "ref.txt", "--groups", "ref.txt"], ["--groups", "--paired"]),
+    "too few groups": (
+        ["-i", "good.txt", "-r", "ref.txt", "--intervals", "--groups", "short.txt"],
+        ["ref.txt:40", "short.txt 39"],
+    ),
     "an unwritable file": (["-i", "good.txt", "-r", "ref.txt", "--segments", "no/out.tsv"], ["no/out.tsv"]),
 }
 
