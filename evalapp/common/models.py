@@ -1,5 +1,5 @@
-"""Background runs with their logs, idempotency keys, heartbeats of workers, and the append-only audit log. The row of a
-run is its only state; the queue carries only its id."""
+"""Background runs with their logs, idempotency keys, heartbeats of workers, mails, and the append-only audit log. The
+row of a run or mail is its only state; the queue carries only its id."""
 
 from datetime import timedelta
 from typing import Any, Self
@@ -176,6 +176,48 @@ class WorkerBeat(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class MailQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        return self.filter(project__in=Project.objects.visible_to(user, "manage"))
+
+
+class Mail(models.Model):
+    """A mail for a worker to send; see `mails`. `about` says what it reports, such as “invitation:12”. The body is
+    removed when it was sent or given up, because it may contain a secret link."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", _("Waiting")
+        SENT = "sent", _("Sent")
+        FAILED = "failed", _("Not delivered")
+        CANCELLED = "cancelled", _("Cancelled")
+
+    project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="+")
+    about = models.CharField(max_length=60, blank=True)
+    to = models.EmailField()
+    subject = models.CharField(max_length=200)
+    body = models.TextField(blank=True)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
+    attempts = models.PositiveSmallIntegerField(default=0)
+    #: Kind and code of the last error, without its message, which may contain the address.
+    error = models.CharField(max_length=200, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    #: Time of the next attempt.
+    due_at = models.DateTimeField(default=timezone.now)
+    queued_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+
+    objects = MailQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["state", "due_at"], name="mail_due"),
+            models.Index(fields=["about", "-id"], name="mail_about"),
+        ]
+
+    def __str__(self) -> str:
+        return f"mail {self.pk}: {self.about}"
 
 
 class AuditQuerySet(models.QuerySet):

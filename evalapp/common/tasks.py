@@ -1,4 +1,4 @@
-"""Celery tasks of evalapp: execute a run, reconcile runs. Each is a single call."""
+"""Celery tasks of evalapp: execute a run, send a mail, reconcile both. Each is a single call."""
 
 import contextlib
 import logging
@@ -19,6 +19,7 @@ from evalapp.celery import app
 from .audit_chain import seal
 from .backup.nightly import make_nightly_backup
 from .idempotency import sweep_keys
+from .mails import deliver_mail, resend_mails
 from .models import WorkerBeat
 from .outages import by_the_clock
 from .queue import reconcile_runs, return_lost_run
@@ -41,9 +42,15 @@ def run(run_id: int) -> None:
         execute_run(run_id, by_worker=True)
 
 
+@app.task(name="evalapp.send_mail")
+def send_mail(mail_id: int) -> None:
+    deliver_mail(mail_id)
+
+
 @app.task(name="evalapp.reconcile")
 def reconcile() -> dict[str, int] | None:
     counts = by_the_clock(reconcile_runs)
+    by_the_clock(resend_mails)
     by_the_clock(sweep_keys)
     return counts
 

@@ -82,8 +82,13 @@ SETTINGS = (
     Setting(
         "EMAIL_URL",
         "consolemail://",
-        "smtp://user:password@host:port for password resets; console by default.",
+        "smtp://user:password@host:port of the server that sends mails; by default, mails are written to the log.",
         secret=True,
+    ),
+    Setting(
+        "SITE_URL",
+        "https:// and the first public name of ALLOWED_HOSTS, else http://127.0.0.1:PORT",
+        "Address of the site as people open it, for links in mails.",
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
     Setting("BACKUP_FOLDER", "none", "Folder that gets a backup of the installation every day."),
@@ -307,6 +312,19 @@ def sub_path() -> str:
     value = text("SUB_PATH").rstrip("/")
     if value and not re.fullmatch(r"(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+", value):
         raise ImproperlyConfigured(f"SUB_PATH={value!r} must be a path such as /evalapp.")
+    return value
+
+
+def site_url(path: str, allowed: list[str], behind_tls: bool) -> str:
+    """Return the origin in SITE_URL without a slash at the end. `path` is SUB_PATH, which may be part of the setting;
+    `allowed` are the hosts of the site."""
+    local = {"127.0.0.1", "localhost", "[::1]"}
+    host = next((name for name in allowed if name not in local), "")
+    default = f"http{'s' if behind_tls else ''}://{host}" if host else f"http://127.0.0.1:{text('PORT', '8000')}"
+    value = text("SITE_URL", default).rstrip("/")
+    value = value.removesuffix(path) if path else value
+    if not re.fullmatch(r"https?://[^/?#@\s]+", value):
+        raise ImproperlyConfigured(f"SITE_URL={value!r} must be an address such as https://evalapp.example.org.")
     return value
 
 

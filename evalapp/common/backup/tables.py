@@ -19,6 +19,7 @@ LEFT_OUT = {
     "django_session": "people sign in again",
     "common_workerbeat": "workers that ran here",
     "common_idempotencykey": "answers of the last day, to programs that lost them",
+    "common_mail": "mails, which would be sent a second time",
 }
 #: Filled by `migrate` itself; an installation with rows only in these is empty.
 MADE_BY_MIGRATE = frozenset({"django_content_type", "auth_permission"})

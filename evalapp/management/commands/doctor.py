@@ -13,6 +13,7 @@ from evalapp.common import commands as base
 from evalapp.common.backup import journal
 from evalapp.common.hooks import DOCTOR_CHECKS
 from evalapp.common.jobs import FALLBACK, QUEUES
+from evalapp.common.mails import is_mail_set_up
 from evalapp.common.outages import explain_damage
 from evalapp.ops import checks, redis
 from evalapp.ops.checks import MISSING, OK, OPTIONAL, Check
@@ -79,8 +80,8 @@ def deployment_checks() -> list[Check]:
     else:
         way_out = "Use a TLS proxy and set SECURE_PROXY=1; otherwise passwords are sent unencrypted."
         results.append(Check("tls", OPTIONAL, f"{public[0]} does not use TLS", way_out))
-    if settings.EMAIL_BACKEND.endswith("console.EmailBackend"):
-        way_out = "Set EMAIL_URL=smtp://user:password@host:port; otherwise passwords cannot be reset."
+    if not is_mail_set_up():
+        way_out = "Set EMAIL_URL=smtp://user:password@host:port; without it, no mail is sent."
         results.append(Check("mail", OPTIONAL, "mails are written to the log", way_out))
     return results
 

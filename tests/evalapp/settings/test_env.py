@@ -223,6 +223,27 @@ def test_a_wrong_mail_address_is_refused_without_its_password(monkeypatch, url):
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "path", "hosts", "tls", "found"),
+    [
+        ("", "", ["127.0.0.1", "localhost"], False, "http://127.0.0.1:8000"),
+        ("", "/app", ["localhost", "a.example.org", "b.example.org"], True, "https://a.example.org"),
+        ("https://b.example.org/app/", "/app", ["a.example.org"], True, "https://b.example.org"),
+        ("http://b.example.org:8410", "", ["a.example.org"], False, "http://b.example.org:8410"),
+    ],
+)
+def test_address_of_the_site(monkeypatch, value, path, hosts, tls, found):
+    monkeypatch.setenv("SITE_URL", value)
+    assert env.site_url(path, hosts, tls) == found
+
+
+@pytest.mark.parametrize("value", ["evalapp.example.org", "https://a.example.org/other", "https://anna@a.example.org"])
+def test_an_address_of_the_site_that_mails_cannot_use_is_refused(monkeypatch, value):
+    monkeypatch.setenv("SITE_URL", value)
+    with pytest.raises(ImproperlyConfigured, match="SITE_URL"):
+        env.site_url("/app", ["a.example.org"], True)
+
+
 def test_behind_a_pooler_nothing_depends_on_the_session(monkeypatch):
     monkeypatch.setenv("DATABASE_URL", "postgres://evalapp@db.example.org:6432/evalapp")
     assert "plan_cache_mode" in base.database()["OPTIONS"]["options"]
