@@ -1,4 +1,5 @@
-"""Assisted means in simulated campaigns: coverage and width of intervals, and a weight per system or a common one."""
+"""Assisted means in simulated campaigns: coverage and width of intervals, a weight per system or a common one, and
+outputs chosen by predicted error."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import numpy as np
 from scipy import stats
 from study import Result, Run, Tables, row
 
+from evalapp.stats.assisted.choice import deal_parts, draw_outputs, predict_errors
 from evalapp.stats.assisted.means import AssistedOptions, estimate_means
 
 SEED = 13
@@ -17,6 +19,9 @@ BETWEEN = 0.3
 FEWEST_GROUPS = 10
 #: Correlation within the systems that an evaluator predicts well.
 GOOD = 0.6
+#: Batches in which chosen outputs are drawn.
+BATCHES = 4
+WAYS = ("uniform", "chosen")
 
 
 def compute(run: Run) -> None:
@@ -25,6 +30,8 @@ def compute(run: Run) -> None:
         run.once(f"simulation | {name_setting(setting)}", SEED, lambda s=setting, rng=rng: simulate(run, rng, *s))
     for n, rho in list_sharings(run) if run.wants("weights") else ():
         run.once(f"weights | {name_sharing(n, rho)}", SEED, lambda n=n, rho=rho: compare_weights(run, n, rho))
+    for setting in list_choices(run) if run.wants("choice") else ():
+        run.once(f"choice | {name_choice(setting)}", SEED, lambda s=setting: compare_choice(run, *s))
 
 
 def list_settings(run: Run) -> list[tuple[int, int, float, int]]:
@@ -100,6 +107,49 @@ def compare_weights(run: Run, n: int, rho: float) -> Result:
     }
 
 
+def list_choices(run: Run) -> list[tuple[int, float, int]]:
+    """(n, spread of the errors, outputs per group) of the settings that compare chosen with uniform sampling."""
+    return list(itertools.product(*(run.settings[f"choice_{name}"] for name in ("n", "spread", "size"))))
+
+
+def name_choice(setting: tuple[int, float, int]) -> str:
+    n, spread, size = setting
+    return f"n {n}, N {10 * n}, spread of errors {spread:g}, groups of {size}"
+
+
+def compare_choice(run: Run, n: int, spread: float, size: int) -> Result:
+    """Coverage, width and root mean squared error with outputs drawn uniformly and by predicted error, in the same
+    campaigns. The error of an output has a standard deviation of exp(spread z), with z a known feature."""
+    total = 10 * n
+    group, system = np.tile(np.arange(total) // size, SYSTEMS), np.repeat(np.arange(SYSTEMS), total)
+    found: dict[str, list[list[float]]] = {f"{way}_{key}": [] for way in WAYS for key in ("covered", "width", "error")}
+    for seed in range(8 if run.quick else run.settings["runs"] // SYSTEMS):
+        rng = np.random.default_rng([SEED, n, size, seed])
+        score, noise = draw_values(rng, group[:total], size).ravel(), draw_values(rng, group[:total], size).ravel()
+        feature = rng.normal(size=SYSTEMS * total)
+        rating = GOOD * score + np.sqrt(1 - GOOD**2) * np.exp(spread * feature - spread**2) * noise
+        for way in WAYS:
+            human, chance = np.full((2, SYSTEMS * total), np.nan)
+            part = deal_parts(system, BATCHES, seed)
+            for batch in range(BATCHES):
+                error = np.ones(len(system))
+                if way == "chosen":
+                    error = predict_errors(human, score, feature, group, system, seed=seed)
+                drawn = draw_outputs(
+                    error, system, n=n * SYSTEMS // BATCHES, candidate=part == batch, seed=BATCHES * seed + batch
+                )
+                human[drawn.rows], chance[drawn.rows] = rating[drawn.rows], drawn.chance
+            means = estimate_means(
+                human, score, group, system, seed=seed, chance=chance if way == "chosen" else None
+            )  # fmt: skip
+            half = stats.t.ppf(0.975, means.n_groups - 1) * np.sqrt(means.variance)
+            found[f"{way}_covered"].append((np.abs(means.value) <= half).tolist())
+            found[f"{way}_width"].append(half.tolist())
+            found[f"{way}_error"].append((means.value**2).tolist())
+    result = {name: float(np.mean(values)) for name, values in found.items()}
+    return result | {name: float(np.sqrt(result[name])) for name in result if name.endswith("_error")}
+
+
 def draw_values(rng: np.random.Generator, group: np.ndarray, size: int) -> np.ndarray:
     """Normal values (systems, outputs) with variance 1, which correlate within groups."""
     shape = (SYSTEMS, len(group))
@@ -110,11 +160,19 @@ def draw_values(rng: np.random.Generator, group: np.ndarray, size: int) -> np.nd
 
 
 def tabulate(run: Run) -> Tables:
-    """One row per correlation and size of groups with extremes over all n and N; one per setting of weights."""
+    """One row per correlation and size of groups with extremes over all n and N; one per other setting."""
     for n, rho in list_sharings(run):
         for result in run.store.get(f"weights | {name_sharing(n, rho)}", [SEED]):
             figures = {name: result[name] for name in ("common_good", "system_good", "common_other", "system_other")}
             yield row("weights", "setting", f"{n} of {10 * n}, correlation {rho:g}", **figures)
+    for setting in list_choices(run):
+        for result in run.store.get(f"choice | {name_choice(setting)}", [SEED]):
+            ratio = result["chosen_width"] / result["uniform_width"]
+            label = f"{setting[0]} of {10 * setting[0]}, spread {setting[1]:g}, groups of {setting[2]}"
+            yield row(
+                "choice", "setting", label, uniform=result["uniform_covered"], chosen=result["chosen_covered"],
+                width=ratio, saved=1 - ratio**2, error=result["chosen_error"] / result["uniform_error"],
+            )  # fmt: skip
     for rho, size in itertools.product(run.settings["rho"], run.settings["size"]):
         chosen = [one for one in list_settings(run) if one[2:] == (rho, size)]
         results = [

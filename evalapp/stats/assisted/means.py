@@ -75,6 +75,8 @@ class AssistedMeans:
     tables: FloatArray
     centre: float
     options: AssistedOptions
+    #: Judged outputs are weighted by 1 / chance; the others in `tables` are then all outputs.
+    is_weighted: bool = False
 
     @property
     def variance(self) -> FloatArray:
@@ -111,6 +113,7 @@ def estimate_means(
     *,
     options: AssistedOptions = DEFAULT_OPTIONS,
     seed: int = 0,
+    chance: ArrayLike | None = None,
 ) -> AssistedMeans:
     """Return the mean human rating of each system from ratings of a sample of outputs and scores of all.
 
@@ -123,9 +126,11 @@ def estimate_means(
     prediction is linear in the score, fitted by least squares within systems to the judged outputs of the other folds;
     so is w, which minimises the variance and is clipped to [0, 1]. Variances are sandwich estimates over groups; for
     these items, times 1 - n / N, which is exact for groups judged whole and cautious for outputs drawn one by one. The
-    judged outputs must be a random sample of the scored ones.
+    judged outputs must be a random sample of the scored ones, or have known chances: then the mean of the judged is
+    weighted by 1 / chance (normalised Horvitz-Thompson), and the estimate is w mean_all(f) + weighted mean(Y - w f).
 
-    Raises `ColumnError` if a score is missing."""
+    Raises `ColumnError` if a score is missing, if a chance is not above 0 and at most 1, and for chances with the
+    target "these-items"."""
     judgement = float_column(human, "human")
     n = len(judgement)
     scores = float_column(score, "score", n)
@@ -133,10 +138,30 @@ def estimate_means(
         raise ColumnError("score", "every output needs a score")
     systems, labels = encode(system, "system", n)
     groups, _ = encode(cluster, "cluster", n)
-    sums = collect_sums(judgement, scores, groups, systems, len(labels))
+    if chance is None:
+        sums = collect_sums(judgement, scores, groups, systems, len(labels))
+    else:
+        if options.target == "these-items":
+            raise ColumnError("chance", "outputs chosen with unequal chances have estimates for items like these only")
+        weight = weigh_judged(float_column(chance, "chance", n), np.isfinite(judgement), systems)
+        sums = collect_sums(judgement, scores, groups, systems, len(labels), weight)
     fold = deal_folds(sums.n_judged.sum(axis=1) > 0, seed)
-    slope, weight = fit_weights(sums, fold, options)
-    return _combine(sums, (slope * weight)[fold], weight, labels, options)
+    slope, share = fit_weights(sums, fold, options)
+    return _combine(sums, (slope * share)[fold], share, labels, options)
+
+
+def weigh_judged(chance: FloatArray, is_judged: BoolArray, system: IntArray) -> FloatArray:
+    """Return the weight 1 / chance of each judged output, scaled to mean 1 over the chosen ones of its system; 1 for
+    outputs without a chance, which come from a plain random sample."""
+    chosen = is_judged & np.isfinite(chance)
+    if not ((chance[chosen] > 0) & (chance[chosen] <= 1)).all():
+        raise ColumnError("chance", "a chance must be above 0 and at most 1")
+    weight = np.ones(len(chance))
+    weight[chosen] = 1.0 / chance[chosen]
+    counts = np.bincount(system[chosen], minlength=int(system.max(initial=-1)) + 1)
+    sums = np.bincount(system[chosen], weights=weight[chosen], minlength=len(counts))
+    weight[chosen] *= _divide(counts, sums)[system[chosen]]
+    return weight
 
 
 def find_saved(means: AssistedMeans) -> float | None:
@@ -178,7 +203,8 @@ def deal_folds(is_judged: BoolArray, seed: int) -> IntArray:
 class GroupSums:
     """Sums over the outputs of each group and system, (groups, systems): of judged outputs their number, ratings Y,
     scores x, x^2 and x Y; of the others number and x. Ratings are relative to `centre`, scores to their system's
-    mean."""
+    mean. If outputs were chosen with unequal chances (`is_weighted`), those of judged outputs are weighted, and
+    `n_rest` and `rest_score` are over all outputs. `counts`: judged outputs without weights, (groups, systems)."""
 
     n_judged: FloatArray
     rating: FloatArray
@@ -188,15 +214,32 @@ class GroupSums:
     n_rest: FloatArray
     rest_score: FloatArray
     centre: float
+    counts: FloatArray
+    is_weighted: bool = False
+
+    @property
+    def share(self) -> FloatArray:
+        """By which the mean score of the rest minus that of the judged changes the mean, (systems,)."""
+        n, n_rest = self.n_judged.sum(axis=0), self.n_rest.sum(axis=0)
+        return find_share(n, n_rest, is_weighted=self.is_weighted)
 
     def only(self, rows: BoolArray) -> GroupSums:
         """Return the sums over a part of the groups."""
-        names = ("n_judged", "rating", "judged_score", "square", "product", "n_rest", "rest_score")
+        names = ("n_judged", "rating", "judged_score", "square", "product", "n_rest", "rest_score", "counts")
         return replace(self, **{name: getattr(self, name)[rows] for name in names})
 
 
-def collect_sums(human: FloatArray, score: FloatArray, group: IntArray, system: IntArray, n_systems: int) -> GroupSums:
-    """Return the sums of (n,) columns of outputs; `human` is nan where an output was not judged."""
+def find_share(n: FloatArray, n_rest: FloatArray, *, is_weighted: bool) -> FloatArray:
+    """Return the share of the rest among all outputs, 1 where the rest is all of them."""
+    return np.ones(np.shape(n)) if is_weighted else _divide(n_rest, n + n_rest)
+
+
+def collect_sums(
+    human: FloatArray, score: FloatArray, group: IntArray, system: IntArray, n_systems: int,
+    weight: FloatArray | None = None,
+) -> GroupSums:  # fmt: skip
+    """Return the sums of (n,) columns of outputs; `human` is nan where an output was not judged. `weight`: of judged
+    outputs that were chosen with unequal chances."""
     counts = np.maximum(np.bincount(system, minlength=n_systems), 1)
     score = score - (np.bincount(system, weights=score, minlength=n_systems) / counts)[system]
     is_judged = np.isfinite(human)
@@ -209,10 +252,12 @@ def collect_sums(human: FloatArray, score: FloatArray, group: IntArray, system: 
         return table.reshape(shape).astype(np.float64)
 
     ones, rating = np.ones(len(human)), human - centre
+    by = ones if weight is None else weight
+    rest = ~is_judged if weight is None else np.ones(len(human), dtype=np.bool_)
     return GroupSums(
-        n_judged=add(is_judged, ones), rating=add(is_judged, rating), judged_score=add(is_judged, score),
-        square=add(is_judged, score**2), product=add(is_judged, score * rating), n_rest=add(~is_judged, ones),
-        rest_score=add(~is_judged, score), centre=centre,
+        n_judged=add(is_judged, by), rating=add(is_judged, by * rating), judged_score=add(is_judged, by * score),
+        square=add(is_judged, by * score**2), product=add(is_judged, by * score * rating), n_rest=add(rest, ones),
+        rest_score=add(rest, score), centre=centre, counts=add(is_judged, ones), is_weighted=weight is not None,
     )  # fmt: skip
 
 
@@ -247,11 +292,10 @@ def _fit_slope(sums: GroupSums) -> float:
 def _influences(sums: GroupSums, target: Target) -> tuple[FloatArray, FloatArray]:
     """Return the influence of each group on the human mean, and the change of the assisted mean by it for each unit of
     the weight of scores, (groups, systems) each."""
-    n, n_rest = sums.n_judged.sum(axis=0), sums.n_rest.sum(axis=0)
     rating, judged = _centre(sums.rating, sums.n_judged), _centre(sums.judged_score, sums.n_judged)
     if target == "these-items":
         return rating, -judged
-    return rating, (_centre(sums.rest_score, sums.n_rest) - judged) * _divide(n_rest, n + n_rest)
+    return rating, (_centre(sums.rest_score, sums.n_rest) - judged) * sums.share
 
 
 def _centre(table: FloatArray, counts: FloatArray) -> FloatArray:
@@ -272,32 +316,34 @@ def _combine(
     """Return means and covariance with the coefficient (groups, systems) of scores in the prediction of each group."""
     sums = replace(sums, judged_score=coefficient * sums.judged_score, rest_score=coefficient * sums.rest_score)
     tables = np.stack([sums.n_judged, sums.rating, sums.judged_score, sums.n_rest, sums.rest_score], axis=1)
-    n, n_rest = sums.n_judged.sum(axis=0), sums.n_rest.sum(axis=0)
-    groups = np.count_nonzero(sums.n_judged, axis=0)
+    n, counts = sums.n_judged.sum(axis=0), sums.counts.sum(axis=0)
+    n_scored = sums.n_rest.sum(axis=0) + (0 if sums.is_weighted else counts)
+    groups = np.count_nonzero(sums.counts, axis=0)
     rating, change = _influences(sums, options.target)
-    drawn = _divide(n_rest, n + n_rest) if options.target == "these-items" else 1.0
+    drawn = sums.share if options.target == "these-items" else 1.0
     scale = np.sqrt(_divide(groups, groups - 1) * drawn)
     influence = (rating + change) * scale
     return AssistedMeans(
         labels=labels,
-        value=_means_of_sums(tables.sum(axis=0)) + sums.centre,
+        value=_means_of_sums(tables.sum(axis=0), is_weighted=sums.is_weighted) + sums.centre,
         covariance=influence.T @ influence,
         human=np.where(n > 0, _divide(sums.rating.sum(axis=0), n) + sums.centre, np.nan),
         human_variance=((rating * scale) ** 2).sum(axis=0),
         weight=weight.mean(axis=0),
-        n_judged=n.astype(np.int64),
-        n_scored=(n + n_rest).astype(np.int64),
+        n_judged=counts.astype(np.int64),
+        n_scored=n_scored.astype(np.int64),
         n_groups=groups.astype(np.int64),
         tables=tables,
         centre=sums.centre,
         options=options,
+        is_weighted=sums.is_weighted,
     )
 
 
-def _means_of_sums(sums: FloatArray) -> FloatArray:
+def _means_of_sums(sums: FloatArray, *, is_weighted: bool) -> FloatArray:
     """Return the assisted means for sums (..., 5, systems) as in `AssistedMeans.tables`, nan without judgements."""
     n, rating, judged, n_rest, rest = np.moveaxis(sums, -2, 0)
-    share = _divide(n_rest, n + n_rest)
+    share = find_share(n, n_rest, is_weighted=is_weighted)
     value = _divide(rating, n) + share * (_divide(rest, n_rest) - _divide(judged, n))
     return np.where(n > 0, value, np.nan)
 
@@ -365,7 +411,7 @@ def rank_values(ranked: RankedValues, bootstrap: Bootstrap) -> Ranking:
 def _replicate(means: AssistedMeans, sums: FloatArray) -> FloatArray:
     """Return the means of resamples, (resamples, systems). With "these-items", only the judged sample varies."""
     if means.options.target == "items-like-these":
-        return _means_of_sums(sums)
+        return _means_of_sums(sums, is_weighted=means.is_weighted)
     whole = means.tables.sum(axis=0)
     residual = _divide(sums[:, 1] - sums[:, 2], sums[:, 0]) - _divide(whole[1] - whole[2], whole[0])
     drawn = np.sqrt(1.0 - _divide(means.n_judged, means.n_scored))
