@@ -128,7 +128,7 @@ def _about(head: Mapping[str, Any], facts: Facts) -> str:
             f"| licence | {cell(head['licence'])} |",
             f"| source | {cell(head['source'])} |",
             f"| aspects | {cell(aspects)} |",
-            f"| items, groups | {facts.counts['items']:,}, {len(facts.groups):,} |",
+            f"| items, groups | {facts.counts['items']:,}, {facts.n_groups:,} |",
             f"| systems, outputs | {len(facts.systems):,}, {facts.counts['outputs']:,} |",
             f"| judgements, raters | {facts.n_judgements:,}, {facts.n_raters:,} |",
             f"| simulated judgements | {share(facts.n_simulated, facts.n_judgements)} |",

@@ -33,11 +33,13 @@ class AspectFacts:
     """Judgements of an aspect, all `ratings`, `dialogues`, `comparisons` or `turing`. Units are what was judged; values
     are numbers, or numbers for verdicts as seen from the first system."""
 
-    #: The number of units, and those of the current item or dialogue, whose rows come together.
+    n: int = 0
     n_units: int = 0
-    units: dict[Any, int] = field(default_factory=dict)
+    #: Unit -> (rater, value) of the current item or dialogue, whose rows come together.
+    units: dict[Any, list[tuple[int, float]]] = field(default_factory=dict)
     subject: str = ""
     raters: dict[str, int] = field(default_factory=dict)
+    #: The judgements of former units with several, which are all that agreement needs.
     unit: array[int] = field(default_factory=lambda: array("q"))
     rater: array[int] = field(default_factory=lambda: array("q"))
     value: array[float] = field(default_factory=lambda: array("d"))
@@ -45,21 +47,24 @@ class AspectFacts:
     verdicts: Counter[str] = field(default_factory=Counter)
 
     def add(self, unit: Any, row: Row, value: float) -> None:
-        self.rater.append(self.raters.setdefault(row["rater"], len(self.raters)))
         subject = row["dialogue"] if "dialogue" in row else row["item"]
         if subject != self.subject:
-            self.units.clear()
+            self._finish_units()
             self.subject = subject
         if unit not in self.units:
-            self.units[unit] = self.n_units
+            self.units[unit] = []
             self.n_units += 1
-        self.unit.append(self.units[unit])
-        self.value.append(value)
+        self.units[unit].append((self.raters.setdefault(row["rater"], len(self.raters)), value))
+        self.n += 1
         self.simulated += bool(row.get("simulated"))
 
-    @property
-    def n(self) -> int:
-        return len(self.value)
+    def _finish_units(self) -> None:
+        for number, judgements in enumerate(self.units.values(), self.n_units - len(self.units)):
+            for rater, value in judgements if len(judgements) > 1 else ():
+                self.unit.append(number)
+                self.rater.append(rater)
+                self.value.append(value)
+        self.units.clear()
 
     @property
     def n_raters(self) -> int:
@@ -72,13 +77,14 @@ class AspectFacts:
         from evalapp.stats.agreement.judged import resolve_raters
         from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 
+        self._finish_units()
         people, places = resolve_raters(self.raters)
         numbers = {person: number for number, person in enumerate(sorted(set(people.values())))}
         rater, unit = np.array(self.rater, dtype=np.int64), np.array(self.unit, dtype=np.int64)
         person = np.array([numbers[people[name]] for name in self.raters], dtype=np.int64)[rater]
         order = np.lexsort((np.array([places[name] for name in self.raters], dtype=np.int64)[rater], person, unit))
         again = (np.diff(unit[order]) == 0) & (np.diff(person[order]) == 0)
-        first = np.sort(order[np.flatnonzero(np.append(True, ~again))])
+        first = np.sort(order[np.append(True, ~again)[: len(order)]])
         return krippendorff_alpha(
             unit[first], np.array(self.value)[first], scale=scale, bootstrap=Bootstrap(resamples=RESAMPLES)
         )
@@ -106,7 +112,8 @@ class Facts:
         self.campaigns: list[Row] = []
         self.filters: list[Row] = []
         self.score_sets: list[Row] = []
-        self.groups: set[str] = set()
+        #: Hashes of the groups of the items, which take less memory than their names.
+        self.group_keys = array("q")
         self.shapes: dict[str, _Shape] = {}
 
     def take(self, table: str, row: Row) -> None:
@@ -117,7 +124,7 @@ class Facts:
             taker(row)
 
     def _items(self, row: Row) -> None:
-        self.groups.add(row["group"])
+        self.group_keys.append(hash(row["group"]))
 
     def _outputs(self, row: Row) -> None:
         self.systems[row["system"]] += 1
@@ -157,6 +164,12 @@ class Facts:
 
     def _get_aspect(self, aspect: str, way: str) -> AspectFacts:
         return self.judged.setdefault((aspect, way), AspectFacts())
+
+    @property
+    def n_groups(self) -> int:
+        import numpy as np
+
+        return len(np.unique(np.array(self.group_keys)))
 
     @property
     def n_raters(self) -> int:

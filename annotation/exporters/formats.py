@@ -73,6 +73,8 @@ class ParquetWriter:
 
     #: The maximum number of rows and characters in a row group, which is in memory while it is written and read.
     GROUP, GROUP_BYTES = 20_000, 16 << 20
+    #: The rows that wait as Python objects.
+    BATCH = 500
     LISTS = frozenset({"context", "references", "turns", "speakers", "raters"})
     WHOLE = frozenset({
         "step", "step_a", "step_b", "position", "annotator_group", "number", "round", "references_before", "n",
@@ -105,8 +107,10 @@ class ParquetWriter:
         types |= {name: getattr(pa, type)() for name, type in self.OF_TABLE.get(table, {}).items()}
         self.schema = pa.schema([(name, types.get(name, pa.string())) for name in self.columns])
         self.writer = pq.ParquetWriter(self.path, self.schema, compression="zstd")
-        self.group: list[dict[str, Any]] = []
-        self.size = 0
+        self.rows_waiting: list[dict[str, Any]] = []
+        #: The row group so far: batches take a fraction of the memory of their rows.
+        self.batches: list[Any] = []
+        self.rows_in_group = self.size = 0
 
     def _cell(self, name: str, value: Any) -> Any:
         if name == "simulated" and value is None:
@@ -118,22 +122,31 @@ class ParquetWriter:
 
     def write(self, row: dict[str, Any]) -> None:
         cells = {name: self._cell(name, row.get(name)) for name in self.columns}
-        self.group.append(cells)
+        self.rows_waiting.append(cells)
+        self.rows_in_group += 1
         for value in cells.values():
             self.size += (
                 len(value) if isinstance(value, str) else sum(map(len, value)) if isinstance(value, list) else 8
             )
         self.rows += 1
-        if len(self.group) >= self.GROUP or self.size >= self.GROUP_BYTES:
+        if self.rows_in_group >= self.GROUP or self.size >= self.GROUP_BYTES:
             self._flush()
+        elif len(self.rows_waiting) >= self.BATCH:
+            self._pack()
+
+    def _pack(self) -> None:
+        self.batches.append(self.pa.RecordBatch.from_pylist(self.rows_waiting, schema=self.schema))
+        self.rows_waiting.clear()
 
     def _flush(self) -> None:
-        self.writer.write_table(self.pa.Table.from_pylist(self.group, schema=self.schema))
-        self.group.clear()
-        self.size = 0
+        self._pack()
+        # In one piece, so that the pages of the file do not depend on the batches.
+        self.writer.write_table(self.pa.Table.from_batches(self.batches).combine_chunks())
+        self.batches.clear()
+        self.rows_in_group = self.size = 0
 
     def close(self) -> None:
-        if self.group:
+        if self.rows_in_group:
             self._flush()
         self.writer.close()
 

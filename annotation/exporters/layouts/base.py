@@ -159,19 +159,30 @@ def name_reference(number: int) -> str:
     return f"reference {number + 1}"
 
 
-def make_safe_names(names: Iterable[str]) -> dict[str, str]:
-    """Names that can be part of a file name and have no blanks, by the original ones; all are different."""
-    result: dict[str, str] = {}
-    taken: set[str] = set()
-    for name in names:
+class SafeNames(dict[str, str]):
+    """Names that can be part of a file name and have no blanks, by the original ones; all are different. A missing name
+    is made when it is asked for."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def __missing__(self, name: str) -> str:
         safe = base = _UNSAFE.sub("_", name).strip(".")[:100] or "_"
         number = 1
-        while safe.casefold() in taken:
+        while safe.casefold() in self.taken:
             number += 1
             safe = f"{base}_{number}"
-        taken.add(safe.casefold())
-        result[name] = safe
-    return result
+        self.taken.add(safe.casefold())
+        self[name] = safe
+        return safe
+
+
+def make_safe_names(names: Iterable[str]) -> SafeNames:
+    """The safe names of `names`."""
+    safe = SafeNames()
+    for name in names:
+        safe[name] = safe.__missing__(name)
+    return safe
 
 
 def make_messages(item: Row) -> list[Row]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from .base import ItemRows, Layout, Plan, Row, Side, make_prompt, make_safe_names, name_side
+from .base import ItemRows, Layout, Plan, Row, SafeNames, Side, make_prompt, make_safe_names, name_side
 
 #: The line of a missing text, as the reader knows it.
 MISSING = "[No translation supplied]"
@@ -71,9 +71,13 @@ class MtMetricsEval(Layout):
         aspects = [aspect["name"] for aspect in plan.aspects if aspect["name"] in plan.rated]
         self.aspects = make_safe_names(aspects)
         self.means = {(aspect, side): array("d") for aspect in aspects for side in plan.sides}
-        self.places: dict[str, int] = {}
-        self.groups: list[str] = []
-        self.domains: list[str] = []
+        self.documents = Lines(folder / f"documents/{self.pair}.docs")
+        #: The names of groups and domains there, and the domain of each group, which is that of its first item.
+        self.groups, self.domains = SafeNames(), SafeNames()
+        self.group_domains: dict[str, tuple[int, str]] = {}
+        #: For each item the number of its group, and a hash of its id, which takes less memory. Scores come in the
+        #: order of items, so that each is found behind the one `at` which the last was.
+        self.group_numbers, self.keys, self.at = array("q"), array("q"), 0
         #: Texts with line breaks, and lines for texts that do not exist.
         self.joined = self.missing = 0
         self.scored: dict[Side, array[float]] = {}
@@ -87,14 +91,13 @@ class MtMetricsEval(Layout):
         return Lines(self.folder / name)
 
     def _list_files(self) -> list[Lines]:
-        return [self.items, self.item_groups, self.sources, *self.references.values(), *self.outputs.values()]
+        files = [self.items, self.item_groups, self.sources, self.documents]
+        return [*files, *self.references.values(), *self.outputs.values()]
 
     def take_item(self, rows: ItemRows) -> None:
         item, texts, means = rows.item, rows.texts(), rows.means()
-        self.places[item["id"]] = len(self.places)
-        self.groups.append(item["group"] or item["id"])
-        domain = (item.get("meta") or {}).get("domain")
-        self.domains.append(domain if isinstance(domain, str) and domain.strip() else "all")
+        self.keys.append(hash(item["id"]))
+        self._add_document(item)
         lines: list[tuple[Lines, str | None]] = [
             (self.items, item["id"]), (self.item_groups, item["group"] or ""), (self.sources, make_prompt(item)),
         ]  # fmt: skip
@@ -107,6 +110,13 @@ class MtMetricsEval(Layout):
             row = means.get((side, aspect))
             values.append(math.nan if row is None else row["mean"])
 
+    def _add_document(self, item: Row) -> None:
+        group, domain = item["group"] or item["id"], (item.get("meta") or {}).get("domain")
+        domain = self.domains[domain if isinstance(domain, str) and domain.strip() else "all"]
+        number, domain = self.group_domains.setdefault(group, (len(self.group_domains), domain))
+        self.group_numbers.append(number)
+        self.documents.add(f"{domain} {self.groups[group]}")
+
     def take_row(self, table: str, row: Row) -> None:
         if table == "score_sets":
             self.score_sets[row["id"]] = row
@@ -114,25 +124,20 @@ class MtMetricsEval(Layout):
             if row["set"] != self.score_set.get("id"):
                 self._end_set()
                 self.score_set = self.score_sets[row["set"]]
-                self.scored = {side: array("d", [math.nan]) * len(self.places) for side in self.systems}
+                self.scored = {side: array("d", [math.nan]) * len(self.keys) for side in self.systems}
+                self.at = 0
+            self.at = self.keys.index(hash(row["item"]), self.at)
             if row["value"] is not None:
-                self.scored[row["system"], row["step"]][self.places[row["item"]]] = row["value"]
+                self.scored[row["system"], row["step"]][self.at] = row["value"]
 
     def _sort(self) -> array[int]:
-        """Sort the lines by document, in the order of the first item of each, and write documents and ratings."""
+        """Sort the lines by document, in the order of the first item of each, and write the ratings."""
         if self.order is not None:
             return self.order
-        first: dict[str, int] = {}
-        for place, group in enumerate(self.groups):
-            first.setdefault(group, place)
-        self.order = array("q", sorted(range(len(self.groups)), key=lambda place: first[self.groups[place]]))
+        self.order = array("q", sorted(range(len(self.keys)), key=self.group_numbers.__getitem__))
         for file in self._list_files():
             file.sort(self.order)
-        groups, domains = make_safe_names(first), make_safe_names(dict.fromkeys(self.domains))
-        documents = [
-            f"{domains[self.domains[first[self.groups[place]]]]} {groups[self.groups[place]]}\n" for place in self.order
-        ]
-        self.add_document(f"documents/{self.pair}.docs", "".join(documents), len(documents))
+        self.files[f"documents/{self.pair}.docs"] = len(self.keys)
         for aspect, name in self.aspects.items():
             values = {side: self.means[aspect, side] for side in self.systems}
             self._write_scores(f"human-scores/{self.pair}.{name}", values)

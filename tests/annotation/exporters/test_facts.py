@@ -25,3 +25,17 @@ def test_repeat_is_not_another_rater():
     assert (other.agreement("interval").value, other.n_raters) == (found.agreement("interval").value, 2)
     # Without a rater named r1, r1#2 counts as a rater.
     assert collect_facts("r1#2", "r2").n_raters == 2
+
+
+def test_units_with_one_judgement_are_only_counted():
+    single = collect_facts("r1").judged["quality", "ratings"]
+    assert not single.agreement("interval").is_defined
+    assert (single.n, single.n_units, len(single.value)) == (8, 8, 0)
+    double = collect_facts("r1", "r2").judged["quality", "ratings"]
+    assert double.agreement("interval").n == 8
+    assert (double.n, double.n_units, len(double.value)) == (16, 8, 16)
+    mixed = collect_facts("r1", "r2")
+    mixed.take("ratings", {"item": "z", "system": "s", "rater": "r1", "aspect": "quality", "value": 1})
+    found = mixed.judged["quality", "ratings"]
+    assert found.agreement("interval") == double.agreement("interval")
+    assert (found.n, found.n_units) == (17, 9)

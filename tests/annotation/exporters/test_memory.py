@@ -18,8 +18,8 @@ pytestmark = pytest.mark.django_db
 FEW, MANY = 400, 1200
 #: Bytes for an item that may stay in memory: its place in a file, values of its judgements, its group. Its rows have
 #: about 2,000. mt-metrics-eval sorts ids and documents at the end.
-MOST = {"mt-metrics-eval": 500}
-DEFAULT_MOST = 320
+MOST = {"xlsx": 200, "wide-csv": 200, "preferences": 200, "mt-metrics-eval": 400}
+DEFAULT_MOST = 100
 
 
 def make_project(slug, n_items):
@@ -61,6 +61,7 @@ def trace_export(project, folder, format):
 def small_batches(monkeypatch):
     monkeypatch.setattr(canonical, "BATCH", 50)
     monkeypatch.setattr(formats.ParquetWriter, "GROUP", 50)
+    monkeypatch.setattr(formats.ParquetWriter, "BATCH", 20)
 
 
 @pytest.mark.parametrize("format", ALL_FORMATS)
