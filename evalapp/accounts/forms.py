@@ -215,9 +215,17 @@ class DeleteForm(forms.Form):
 
 
 class CloseForm(forms.Form):
+    """Asks for the password, or for the user name of an account without one."""
+
     password = forms.CharField(
         label=_("Your password"), strip=False, widget=forms.PasswordInput(attrs={"autocomplete": "current-password"})
     )
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not user.has_usable_password():
+            self.fields["password"].label = _("Your user name")
+            self.fields["password"].widget = forms.TextInput(attrs={"autocomplete": "off"})
 
 
 class InvitationForm(forms.Form):

@@ -36,6 +36,8 @@ LINK_FAILURES = Limit("link", 30, 300)
 PARTICIPANTS_BY_ADDRESS = Limit("participant-ip", 200, 900)
 #: Ids of participants from browsers in which they did not begin: nobody tries all ids of a study.
 OTHER_BROWSERS = Limit("participant-browser", 100, 900)
+#: Sign-ins that begin at a provider of OpenID Connect; each makes a session.
+OIDC_BY_ADDRESS = Limit("oidc-ip", 300, 900)
 RESETS_BY_ADDRESS = Limit("reset-ip", 10, 3600)
 RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 

@@ -26,7 +26,8 @@ SLUG = RegexValidator(
 
 class User(AbstractUser):
     """A user. `theme` and `preferences` are display settings, stored on the server so that they apply on all devices.
-    `is_participant`: the account of a hired participant, which has no password, tokens or other projects."""
+    `is_participant`: the account of a hired participant, which has no password, tokens or other projects.
+    `is_researcher`: may create projects without having one, as the groups of the user's institution say."""
 
     class Theme(models.TextChoices):
         SYSTEM = "system", _("As the system")
@@ -36,6 +37,7 @@ class User(AbstractUser):
     theme = models.CharField(max_length=6, choices=Theme.choices, default=Theme.SYSTEM)
     preferences = models.JSONField(default=dict, blank=True)
     is_participant = models.BooleanField(default=False, db_default=False, editable=False)
+    is_researcher = models.BooleanField(default=False, db_default=False, editable=False)
 
     def __str__(self) -> str:
         """Return the name that the user chose and the user name, because any user may choose the name “owner”."""
@@ -209,6 +211,32 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"
+
+
+class IdentityQuerySet(models.QuerySet):
+    def visible_to(self, user: User | AnonymousUser) -> Self:
+        return self.filter(user=user) if user.is_authenticated else self.none()
+
+
+class Identity(models.Model):
+    """A person at a provider of OpenID Connect, whose sign-in opens the account `user`. Issuer and subject are those of
+    its tokens; only they identify a person. `email` is the last address that the provider has verified."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="identities")
+    issuer = models.CharField(max_length=255)
+    subject = models.CharField(max_length=255)
+    email = models.EmailField(blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(null=True)
+
+    objects = IdentityQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "identities"
+        constraints = [models.UniqueConstraint(fields=["issuer", "subject"], name="one_account_per_identity")]
+
+    def __str__(self) -> str:
+        return f"{self.subject} of {self.issuer}"
 
 
 class AttemptCount(models.Model):

@@ -1,5 +1,6 @@
 """Read projects and their members, with the permission check in the same call: invisible rows are not found."""
 
+from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.utils import timezone
@@ -87,6 +88,12 @@ def check_no_participant(user: User) -> None:
     """Raise `NotAllowed` for the account of a hired participant, which is for one study only."""
     if user.is_participant:
         raise NotAllowed(_("This account was made for one study, so this is not possible with it."))
+
+
+def check_passwords() -> None:
+    """Raise `NotAllowed` where people sign in with their institution only."""
+    if not settings.PASSWORD_SIGN_IN:
+        raise NotAllowed(_("This site has no passwords. Sign in with your institution."))
 
 
 def my_projects(user: User | AnonymousUser) -> QuerySet[Project]:

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .views import account, display, joining, people, projects, signing
+from .views import account, display, identities, joining, people, projects, signing
 
 app_name = "accounts"
 urlpatterns = [
@@ -10,6 +10,10 @@ urlpatterns = [
     path("account/display/", display.display, name="display"),
     path("account/sign-in/", signing.SignIn.as_view(), name="login"),
     path("account/sign-out/", signing.SignOut.as_view(), name="logout"),
+    path("account/oidc/<slug:provider>/", identities.start, name="oidc-start"),
+    path("account/oidc/<slug:provider>/callback/", identities.callback, name="oidc-callback"),
+    path("account/sign-ins/confirm/", identities.confirm, name="identity-confirm"),
+    path("account/sign-ins/<int:pk>/remove/", identities.disconnect, name="identity-disconnect"),
     path("account/password/", account.password, name="password"),
     path("account/tokens/", account.tokens, name="token-list"),
     path("account/tokens/<int:pk>/revoke/", account.token_revoke, name="token-revoke"),

@@ -184,7 +184,7 @@ class MailQuerySet(models.QuerySet):
 
 
 class Mail(models.Model):
-    """A mail for a worker to send; see `mails`. `about` says what it reports, such as “invitation:12”. The body is
+    """A mail for a worker to send; see `mails`. `about` is its subject matter, such as “invitation:12”. The body is
     removed when it was sent or given up, because it may contain a secret link."""
 
     class State(models.TextChoices):

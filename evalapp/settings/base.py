@@ -10,7 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 from evalapp import __version__
 from evalapp.layout import FILES
 
-from . import env, judge_endpoints
+from . import env, judge_endpoints, oidc_providers
 
 VERSION = __version__
 BASE_DIR = FILES
@@ -167,6 +167,8 @@ AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "home"
+OIDC_PROVIDERS = oidc_providers.read_providers()
+PASSWORD_SIGN_IN = oidc_providers.read_password_sign_in(OIDC_PROVIDERS)
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "evalapp.accounts.backends.PasswordBackend",

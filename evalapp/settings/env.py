@@ -1,6 +1,7 @@
 """Read and validate environment variables. Every setting of an operator is declared here;
 `docs/reference/settings.md` is generated from this table, and a test compares the two."""
 
+import json
 import os
 import re
 import secrets
@@ -91,6 +92,13 @@ SETTINGS = (
         "Address of the site as people open it, for links in mails.",
     ),
     Setting("DEFAULT_FROM_EMAIL", "evalapp@localhost", "Sender of mails."),
+    Setting(
+        "OIDC_PROVIDERS",
+        "none",
+        "Institutions whose accounts people sign in with, by OpenID Connect: JSON, or the path of a JSON file; "
+        "see docs/operations/sign-in-and-mail.md.",
+    ),
+    Setting("PASSWORD_SIGN_IN", "1", "0 if people sign in with OIDC_PROVIDERS only."),
     Setting("BACKUP_FOLDER", "none", "Folder that gets a backup of the installation every day."),
     Setting("BACKUP_TIME", "03:30", "Time of that backup, UTC."),
     Setting("BACKUP_KEEP", "7", "Number of daily backups to keep; older ones are removed."),
@@ -163,6 +171,23 @@ def number(name: str, default: int, low: int, high: int) -> int:
 
 def names(name: str, default: str = "") -> list[str]:
     return [part.strip() for part in text(name, default).split(",") if part.strip()]
+
+
+def json_object(name: str, example: str) -> dict[str, Any]:
+    """Return the JSON object in a setting, or in the file that it names; `example` shows its form."""
+    value = text(name)
+    if not value:
+        return {}
+    try:
+        content = json.loads(value if value.startswith("{") else Path(value).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ImproperlyConfigured(f"{name}={value[:200]} cannot be read: {why}.") from error
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} is not valid JSON: {error}.") from None
+    if not isinstance(content, dict):
+        raise ImproperlyConfigured(f"{name} must be a JSON object: {example}.")
+    return content
 
 
 def data_folder() -> Path:

@@ -1,8 +1,6 @@
 """Read and validate JUDGE_ENDPOINTS: servers of language models that may judge texts."""
 
-import json
 import re
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,18 +17,7 @@ _ENDPOINT: dict[str, Any] = {
 
 def read_endpoints() -> dict[str, dict[str, Any]]:
     """Return the endpoints of JUDGE_ENDPOINTS by name, with all members of `_ENDPOINT`. Keys are not read here."""
-    value = env.text("JUDGE_ENDPOINTS")
-    if not value:
-        return {}
-    try:
-        content = json.loads(value if value.startswith("{") else Path(value).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ImproperlyConfigured(f"JUDGE_ENDPOINTS={value[:200]} cannot be read: {why}.") from error
-    except ValueError as error:
-        raise ImproperlyConfigured(f"JUDGE_ENDPOINTS is not valid JSON: {error}.") from None
-    if not isinstance(content, dict):
-        raise ImproperlyConfigured('JUDGE_ENDPOINTS must be a JSON object: {"name": {"url": ..., "models": [...]}}.')
+    content = env.json_object("JUDGE_ENDPOINTS", '{"name": {"url": ..., "models": [...]}}')
     return {name: _read_endpoint(name, row) for name, row in content.items()}
 
 

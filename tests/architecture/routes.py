@@ -57,6 +57,10 @@ PAGES: dict[str, list[Rule]] = {
     # ---- people
     "accounts:login": [R("open"), R("open", "post")],
     "accounts:logout": [R("open", "post")],
+    "accounts:oidc-start": [R("open", provider="provider")],
+    "accounts:oidc-callback": [R("open", provider="provider")],
+    "accounts:identity-confirm": [R("signed-in"), R("signed-in", "post")],
+    "accounts:identity-disconnect": [R("mine", "post", pk="identity")],
     "accounts:password-reset": [R("open"), R("open", "post")],
     "accounts:password-reset-sent": [R("open")],
     "accounts:password-reset-confirm": [

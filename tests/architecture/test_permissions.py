@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 from django.http import HttpResponse
-from django.test import Client
+from django.test import Client, override_settings
 from django.urls import URLPattern, URLResolver, get_resolver, reverse
 from django.utils import timezone
 
@@ -19,8 +19,10 @@ from evalapp.accounts import limits
 from evalapp.accounts.models import ApiToken
 from evalapp.accounts.roles import ROLES_FOR
 from evalapp.accounts.services import create_token
+from evalapp.settings.oidc_providers import OidcProvider
 from tests.architecture.routes import API, PAGES, Rule
 from tests.architecture.world import Side, World, make_world
+from tests.evalapp.accounts.oidc_server import CLIENT, SECRET, oidc_server
 
 pytestmark = [pytest.mark.django_db, pytest.mark.promise("walk")]
 
@@ -68,14 +70,16 @@ def test_every_api_method_has_a_line():
 @pytest.fixture(scope="module")
 def world(django_db_setup: Any, django_db_blocker: Any, few_draws_in_module: None) -> Iterator[World]:
     """Created once; the effects of a request are rolled back."""
-    with django_db_blocker.unblock(), transaction.atomic():
+    with django_db_blocker.unblock(), transaction.atomic(), oidc_server() as server:
+        provider = OidcProvider("uni", "Uni", server.issuer, CLIENT, SECRET)
         made = make_world()
         for role in set(ROLES) - {"anonymous"}:
             client = Client()
             client.force_login(made.user(role))
             made.sessions[role] = client.cookies["sessionid"].value
         ask_for_tables(made)
-        yield made
+        with override_settings(OIDC_PROVIDERS={"uni": provider}):
+            yield made
         transaction.set_rollback(True)
 
 

@@ -70,6 +70,7 @@ SHEET = b"""id,item_id,prompt,GPT-4 reply,Llama reply,fluency
 """
 #: Routes that show no page: they accept only POST, send a file, or redirect.
 ROUTES_WITHOUT_PAGE = {
+    "accounts:oidc-start", "accounts:oidc-callback", "accounts:identity-confirm", "accounts:identity-disconnect",
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
     "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",

@@ -15,10 +15,17 @@ READ_BY_PROGRAMS = {
     "slug", "public", "digest", "state", "state_before", "kind", "queue", "folder", "worker", "stored", "password",
     "username", "landing", "input_hash", "body_hash", "data_hash", "prefix", "evaluator", "corpus", "references",
     "aspect", "lang", "verb", "limit", "key_hash", "host", "theme", "pseudonym", "signature_hash", "decision", "why",
-    "rater_suffix", "prepared", "key", "current", "method",
+    "rater_suffix", "prepared", "key", "current", "method", "issuer",
 }  # fmt: skip
 #: Names that must stay different from each other.
-NAMES = {("System", "name"), ("Item", "key"), ("Item", "group"), ("Aspect", "name"), ("Rating", "rater")}
+NAMES = {
+    ("System", "name"),
+    ("Item", "key"),
+    ("Item", "group"),
+    ("Aspect", "name"),
+    ("Rating", "rater"),
+    ("Identity", "subject"),
+}
 #: Tables whose names are looked up.
 LOOKED_UP = {("ReferenceSet", "name"), ("Corpus", "name"), ("Aspect", "name"), ("WorkerBeat", "name")}
 TEXTS_IN_JSON = {"context", "turns", "speakers", "meta", "faults", "labels", "preferences"}

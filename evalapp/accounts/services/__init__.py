@@ -2,6 +2,7 @@
 
 # ruff: noqa: F401 - other apps import these names from here
 from .account import change_password, reset_password, update_account, update_display
+from .identities import connect_identity, disconnect_identity, sign_in_with_identity
 from .invitations import (
     accept_invitation,
     check_look,

@@ -43,7 +43,7 @@ def change_password(*, form: Any) -> tuple[User, int]:
     browser signed in."""
     user = form.save()
     audit.record(verb="account.password-changed", actor=user, object=user.username)
-    return user, _revoke_tokens(user, form)
+    return user, _revoke_unless_kept(user, form)
 
 
 @transaction.atomic
@@ -51,22 +51,23 @@ def reset_password(*, form: Any) -> tuple[User, int]:
     """Save the validated form of a password reset. Returns the user and the number of revoked API tokens."""
     user = form.save()
     audit.record(verb="account.password-reset", actor=user, object=user.username)
-    return user, _revoke_tokens(user, form)
+    return user, _revoke_unless_kept(user, form)
 
 
 @transaction.atomic
 def note_new_password(*, user: User, keep_tokens: bool = False) -> int:
     """Record that an administrator has set a password by a command. Returns the number of revoked API tokens."""
     audit.record(verb="account.password-changed", actor=None, object=user.username)
-    return 0 if keep_tokens else _revoke_all(user, None)
+    return 0 if keep_tokens else revoke_tokens(user, None)
 
 
-def _revoke_tokens(user: User, form: Any) -> int:
+def _revoke_unless_kept(user: User, form: Any) -> int:
     """Revoke all tokens unless the form says otherwise, because the old password may have been known to others."""
-    return 0 if form.cleaned_data.get("keep_tokens") else _revoke_all(user, user)
+    return 0 if form.cleaned_data.get("keep_tokens") else revoke_tokens(user, user)
 
 
-def _revoke_all(user: User, actor: User | None) -> int:
+def revoke_tokens(user: User, actor: User | None) -> int:
+    """Revoke all API tokens of a user; return their number."""
     tokens = list(active_tokens(user))
     for token in tokens:
         revoke_token(token=token, actor=actor)

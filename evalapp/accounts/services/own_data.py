@@ -10,12 +10,12 @@ from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from evalapp.accounts.models import ApiToken, Membership, User
+from evalapp.accounts.models import ApiToken, Identity, Membership, User
 from evalapp.common import audit
 from evalapp.common.audit_chain import erase_person
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.hooks import OWN_DATA, WITHDRAW_TEXTS, OwnData
-from evalapp.common.models import AuditEvent
+from evalapp.common.models import AuditEvent, Mail
 
 from .members import remove_member
 
@@ -38,6 +38,11 @@ def collect(*, user: User) -> list[OwnData]:
             "tokens", _("Your API tokens, without their secrets."),
             [{"name": row.name, "begins": row.prefix, "made": row.created_at, "used": row.last_used_at}
              for row in tokens],
+        ),
+        OwnData(
+            "sign-ins", _("Your accounts elsewhere with which you sign in."),
+            [{"at": row.issuer, "subject": row.subject, "email": row.email, "since": row.created_at,
+              "used": row.last_used_at} for row in Identity.objects.filter(user=user).order_by("pk")],
         ),
         *OWN_DATA.collect(user=user),
         OwnData(
@@ -67,9 +72,12 @@ def withdraw_texts(*, user: User) -> dict[str, int]:
 @transaction.atomic
 def close_account(*, user: User, password: str) -> User:
     """Close an account: sign-in becomes impossible and personal data are removed; the id stays with ratings and texts.
-    Raises Conflict if the user is the only owner of a project."""
-    if not user.check_password(password):
+    `password` is the user name for an account without password. Raises Conflict if the user is the only owner of a
+    project."""
+    if user.has_usable_password() and not user.check_password(password):
         raise BadInput.for_field("password", _("Wrong password."))
+    if not user.has_usable_password() and password != user.username:
+        raise BadInput.for_field("password", _("This is not your user name."))
     for member in Membership.objects.filter(user=user).select_related("project"):
         try:
             remove_member(member=member, actor=user)
@@ -79,10 +87,13 @@ def close_account(*, user: User, password: str) -> User:
             raise Conflict.for_field("password", text) from error
     name = user.username
     ApiToken.objects.filter(user=user).delete()
+    Identity.objects.filter(user=user).delete()
+    Mail.objects.filter(to__iexact=user.email).delete()
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         model.objects.filter(username=name).delete()
     user.username, user.email, user.first_name, user.last_name = _anonymous_name(user), "", "", ""
     user.is_active, user.is_staff, user.is_superuser, user.preferences = False, False, False, {}
+    user.is_researcher = False
     user.set_unusable_password()
     user.save()
     audit.record(verb="account.closed", actor=user, object=user.username)

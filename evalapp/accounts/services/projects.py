@@ -30,11 +30,12 @@ NAMES, LINE_CHECKS = ("name", "task"), {"licence": explain_line, "lang": explain
 
 
 def may_create_projects(user: Any) -> bool:
-    """Return whether a user may create projects: superusers, and owners and researchers of a project."""
+    """Return whether a user may create projects: superusers, researchers of the institution, and owners and researchers
+    of a project."""
     if not user.is_authenticated:
         return False
     roles = Membership.objects.filter(user=user, role__in=[Role.OWNER, Role.RESEARCHER])
-    return bool(user.is_superuser or roles.exists())
+    return bool(user.is_superuser or user.is_researcher or roles.exists())
 
 
 def check_slug(slug: str) -> None:

@@ -13,7 +13,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from evalapp.accounts.forms import AccountForm, CloseForm, PasswordForm, TokenForm, submit
-from evalapp.accounts.models import ApiToken, Membership, User
+from evalapp.accounts.models import ApiToken, Identity, Membership, User
+from evalapp.accounts.selectors import check_passwords
 from evalapp.accounts.services import (
     change_password,
     close_account,
@@ -35,7 +36,8 @@ def account(request: HttpRequest) -> HttpResponse:
         messages.success(request, _("Saved."))
         return redirect("accounts:account")
     memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
-    context = {"form": form, "memberships": memberships}
+    identities = Identity.objects.visible_to(request.user).order_by("pk")
+    context = {"form": form, "memberships": memberships, "identities": identities}
     return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)
 
 
@@ -43,7 +45,7 @@ def account(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def own_data(request: HttpRequest) -> HttpResponse:
     """Show the data stored about the user; withdraw texts or close the account."""
-    form = CloseForm(request.POST if request.POST.get("act") == "close" else None)
+    form = CloseForm(request.user, request.POST if request.POST.get("act") == "close" else None)
     if request.POST.get("act") == "withdraw":
         counts = withdraw_texts(user=request.user)
         emptied = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or _("no texts")
@@ -69,6 +71,7 @@ def own_data_file(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "POST"])
 def password(request: HttpRequest) -> HttpResponse:
+    check_passwords()
     form = PasswordForm(request.user, request.POST or None)
     if request.method == "POST" and form.is_valid():
         user, revoked = change_password(form=form)

@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts import limits
 from evalapp.accounts.forms import JoinForm, submit
 from evalapp.accounts.models import Invitation, Membership
+from evalapp.accounts.selectors import check_passwords
 from evalapp.accounts.services import (
     accept_invitation,
     find_followed_invitation,
@@ -57,6 +58,8 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
     is_member = request.user.is_authenticated and not request.user.is_participant
     if request.method == "POST" and is_member:
         return _welcome(request, *accept_invitation(secret=secret, user=request.user))
+    if request.method == "POST":
+        check_passwords()
     form = JoinForm(request.POST or None)
     if joined := submit(form, partial(join_with_new_account, secret=secret)):
         login(request, joined[0].user, backend="evalapp.accounts.backends.PasswordBackend")

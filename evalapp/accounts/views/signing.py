@@ -15,12 +15,24 @@ from django.views.decorators.http import require_http_methods
 from evalapp.accounts import limits
 from evalapp.accounts.forms import NewPasswordForm, ResetForm, SignInForm
 from evalapp.accounts.models import User
+from evalapp.accounts.selectors import check_passwords
 from evalapp.accounts.services import reset_password
+from evalapp.common.pages import page
 
 from .account import say_revoked
+from .identities import SIGN_OUT
 
 #: Limits a page with a form to these methods; Django's views also accept PUT.
 form_page = method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
+
+
+class NeedsPasswords:
+    """A view that does not exist where people sign in with their institution only."""
+
+    @method_decorator(login_not_required)
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        check_passwords()
+        return super().dispatch(request, *args, **kwargs)
 
 
 @form_page
@@ -30,6 +42,7 @@ class SignIn(views.LoginView):
     redirect_authenticated_user = True
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        check_passwords()
         for limit, key in self._limits():
             limits.check(limit, key)
         return super().post(request, *args, **kwargs)
@@ -49,9 +62,15 @@ class SignIn(views.LoginView):
 class SignOut(views.LogoutView):
     http_method_names = ["post", "options"]
 
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """Sign out here. People who signed in with a provider get the link to sign out there."""
+        sign_out = request.session.get(SIGN_OUT)
+        response = super().post(request, *args, **kwargs)
+        return page(request, "accounts/signing/signed_out.html", {"sign_out": sign_out}) if sign_out else response
+
 
 @form_page
-class ResetPassword(views.PasswordResetView):
+class ResetPassword(NeedsPasswords, views.PasswordResetView):
     """Responds in the same way to known and unknown addresses."""
 
     template_name = "accounts/signing/reset.html"
@@ -66,12 +85,12 @@ class ResetPassword(views.PasswordResetView):
         return super().form_valid(form)
 
 
-class ResetSent(views.PasswordResetDoneView):
+class ResetSent(NeedsPasswords, views.PasswordResetDoneView):
     template_name = "accounts/signing/reset_sent.html"
 
 
 @form_page
-class ChooseNewPassword(views.PasswordResetConfirmView):
+class ChooseNewPassword(NeedsPasswords, views.PasswordResetConfirmView):
     template_name = "accounts/signing/new_password.html"
     form_class = NewPasswordForm
     success_url = reverse_lazy("home")
