@@ -3,6 +3,14 @@
 import math
 
 MINUS = "−"
+#: Languages that would read the comma of "1,250" as a decimal sign; their counts have a narrow space.
+SPACED = frozenset({"ar", "de", "es", "fa", "fr", "pt", "ru"})
+
+
+def show_count(value: int, language: str | None) -> str:
+    """Format a whole number with groups of three digits as in `language`."""
+    text = f"{value:,}".replace("-", MINUS)
+    return text.replace(",", "\u202f") if language in SPACED else text
 
 
 def show_figure(value: float | None, digits: int = 3, *, sign: bool = False) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalapp.translation import gettext as _
+from evalapp.translation import gettext_noop
 
 Problem = tuple[str, str]
 """(field, message)."""
@@ -16,11 +17,11 @@ VERDICTS: dict[str, tuple[str, ...]] = {
     "turing": ("a", "b", "cannot_decide"),
 }
 VERDICT_LABELS = {
-    "a": "The first",
-    "b": "The second",
-    "tie": "Equally good",
-    "both_bad": "Both bad",
-    "cannot_decide": "Cannot decide",
+    "a": gettext_noop("The first"),
+    "b": gettext_noop("The second"),
+    "tie": gettext_noop("Equally good"),
+    "both_bad": gettext_noop("Both bad"),
+    "cannot_decide": gettext_noop("Cannot decide"),
 }
 VERDICT_KEYS = {
     "a": ("ArrowLeft", "a"),

@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalapp.languages import LANGUAGES
 from evalapp.translation import gettext as _
 
 from .answers import AspectForm, Form, Problem, check_expected
@@ -37,6 +38,8 @@ OPTION_RULES: dict[str, Option] = {
     "allow_revise": Option(True),
     # Whether annotators see how long they take; it is measured in any case.
     "show_clock": Option(True),
+    # Of the pages for annotators who have not chosen one; empty for that of the browser.
+    "language": Option("", choices=("", *LANGUAGES)),
     "control_rate": Option(0.1, 0, 0.5, type=float),
     "repeat_share": Option(0.0, 0, 0.5, type=float),
     "repeat_gap": Option(10, 0, 10_000, type=int),

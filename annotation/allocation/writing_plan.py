@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalapp.languages import LANGUAGES
 from evalapp.translation import gettext as _
 
 from .answers import Problem
@@ -39,6 +40,7 @@ OPTION_RULES: dict[str, Option] = {
     "candidates": Option(100, 1, 1000, type=int),
     "candidate_turns": Option(None, 1, 1000, type=int, optional=True),
     "own_text": Option(True),
+    "language": Option("", choices=("", *LANGUAGES)),  # of the pages for annotators who have not chosen one
     "show_clock": Option(True),  # whether annotators see how long they take; it is measured in any case
     "instruction": Option("", high=4000, type=str),
     "constraint": Option("", choices=("", *CONSTRAINTS)),

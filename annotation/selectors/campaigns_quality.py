@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.cache import cache
 from django.db.models import Count, Max, Sum
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import turn
@@ -38,7 +39,8 @@ FIELDS = (
 def compute_quality(campaign: Campaign) -> dict[str, Any]:
     """The figures of the quality page, cached until the next judgement."""
     last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
-    key = f"quality:{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}:{campaign.removed_count}"
+    version = f"{campaign.pk}:{last}:{campaign.revision}:{campaign.begun_count}:{campaign.removed_count}"
+    key = f"quality:{get_language()}:{version}"
     figures = cache.get(key)
     if figures is None:
         with collect_failures() as failed:

@@ -10,6 +10,7 @@ import orjson
 from annotation.allocation.answers import AspectForm, Form
 from annotation.allocation.plan import OPTIONS, SHOWN_OPTIONS
 from annotation.models import Campaign
+from evalapp.translation import gettext
 
 from .attributes import read_attributes
 
@@ -47,7 +48,15 @@ class Sheet:
         return min(self.unit_count, self.max_per_annotator or self.unit_count)
 
     def shown_form(self) -> dict[str, Any]:
-        return json.loads(self.form_json)
+        return read_form(self.form_json)
+
+
+def read_form(form_json: bytes) -> dict[str, Any]:
+    """The form of a sheet with the names of the verdicts in the current language."""
+    form: dict[str, Any] = json.loads(form_json)
+    for verdict in form["verdicts"]:
+        verdict["label"] = gettext(verdict["label"])
+    return form
 
 
 def make_form(campaign: Campaign) -> Form:

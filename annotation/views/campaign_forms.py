@@ -34,7 +34,7 @@ ROWS_AT_FIRST = 2
 #: The number of the project's aspects that are suggested for a new campaign.
 SUGGESTED = 3
 _PERCENT = ("control_rate", "repeat_share")
-_FLAGS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise", "show_clock")
+_FLAGS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise", "show_clock", "language")
 
 
 class CampaignForm(PlanForm):

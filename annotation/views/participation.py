@@ -41,6 +41,8 @@ from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.markdown import render_markdown
 from evalapp.common.pages import page
 
+from .languages import use_language
+
 State = Participant.State
 #: Field with the consent to the export; not a possible name of a question.
 MAY_EXPORT = "May-export"
@@ -125,6 +127,7 @@ def study(request: HttpRequest, secret: str) -> HttpResponse:
     except NotThere:
         limits.spend(limits.LINK_FAILURES, limits.client_ip(request))
         raise
+    use_language(request, recruitment.campaign)
     plan = recruitment.plan
     if not request.GET.get(plan.id_parameter, "").strip():
         context = {"recruitment": recruitment, "plan": plan, "meta": read_meta(request, plan)}
@@ -262,6 +265,7 @@ def show_obstacle(request: HttpRequest, recruitment: Recruitment, applicant: App
 def participation(request: HttpRequest) -> HttpResponse:
     """The state of the participant, with the completion code after the end, and a remark for the researchers."""
     person = get_own_participation(request.user)
+    use_language(request, person.recruitment.campaign)
     if request.method == "POST":
         try:
             save_remark(participant=person, text=request.POST.get("remark", ""))
@@ -302,6 +306,7 @@ def _describe(person: Participant) -> dict[str, Any]:
 def participation_withdraw(request: HttpRequest) -> HttpResponse:
     """Ask whether to delete the participant's answers; POST deletes them and signs out."""
     person = get_own_participation(request.user)
+    use_language(request, person.recruitment.campaign)
     if request.method == "GET":
         return page(request, "annotation/participation/withdraw.html", _describe(person))
     withdraw_participant(participant=person, actor=request.user)

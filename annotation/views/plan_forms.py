@@ -11,6 +11,7 @@ from annotation.allocation.plan_reading import Option, slugify
 from annotation.models import Campaign, WritingCampaign
 from evalapp.accounts.models import Project, User
 from evalapp.common.errors import EvalappError, Fault
+from evalapp.languages import LANGUAGES
 
 ITEMS = (
     ("all", _("All items")),
@@ -92,6 +93,12 @@ class PlanForm(HelpedForm):
         Option(True),
         _("Annotators see the time they take"),
         _("The time is measured in any case. Without a clock some people work more calmly."),
+    )
+    language = forms.ChoiceField(
+        required=False,
+        choices=[("", _("As the browser")), *LANGUAGES.items()],
+        label=_("Language of the pages"),
+        help_text=_("For annotators who have not chosen a language. Guidelines, questions and texts stay as they are."),
     )
     seed = forms.IntegerField(min_value=0, max_value=2**31 - 1, initial=13, label=_("Seed"))
 

@@ -192,7 +192,7 @@ class WritingForm(PlanForm):
         plan = self.read_shared() | {"start_set": data["start_set"]}
         plan |= {"evaluator": data["evaluator"] if is_ream else "", "corpus": data["corpus"] if is_ream else ""}
         names = (*_REAM_ONLY, "own_text") if is_ream else _CONSTRAINT_ONLY
-        plan["options"] = {name: data[name] for name in (*names, "target", "instruction", "show_clock")}
+        plan["options"] = {name: data[name] for name in (*names, "target", "instruction", "show_clock", "language")}
         return plan
 
     @classmethod

@@ -1,10 +1,12 @@
-"""How pages look for a person: colours, size of text and contrast. Stored with the account, or in a cookie for people
-who are not signed in, so that the server writes it into the page and nothing flashes while a page loads."""
+"""How pages look for a person: colours, size of text, contrast and language. Stored with the account, or in a cookie
+for people who are not signed in, so that the server writes it into the page and nothing flashes while it loads."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.http import HttpRequest
+
+from evalapp.languages import LANGUAGES
 
 COOKIE = "display"
 COOKIE_AGE = 60 * 60 * 24 * 365
@@ -13,6 +15,7 @@ CHOICES = {
     "theme": ("system", "light", "dark"),
     "text": ("normal", "large", "larger"),
     "contrast": ("system", "more", "normal"),
+    "language": ("browser", *LANGUAGES),
 }
 
 
@@ -21,6 +24,12 @@ class Display:
     theme: str = "system"
     text: str = "normal"
     contrast: str = "system"
+    language: str = "browser"
+
+    @property
+    def languages(self) -> list[tuple[str, str]]:
+        """The languages to choose from, with their own names."""
+        return list(LANGUAGES.items())
 
     @property
     def cookie(self) -> str:

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import translation
 
 from evalapp.side_figures import collect_failures
 
+from .display import read_display
 from .errors import BadInput, EvalappError
 from .navigation import find_addressed_project
 from .outages import unstorable
@@ -42,6 +45,24 @@ class Headers:
         if request.path_info.startswith(SHARED):
             response.headers["X-Robots-Tag"] = "noindex, nofollow, noarchive"
             response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+
+class Language:
+    """Shows pages in the language that the person has chosen, or else in that of the browser. The API answers in
+    English, so that programs get the same words whoever runs them."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        language = settings.LANGUAGE_CODE
+        if not request.path_info.startswith("/api/"):
+            chosen = read_display(request).language
+            language = chosen if chosen != "browser" else translation.get_language_from_request(request)
+        with translation.override(language):
+            response = self.get_response(request)
+        response.headers.setdefault("Content-Language", language)
         return response
 
 

@@ -5,10 +5,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from django.utils.translation import get_language, gettext_lazy, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
 
-from evalapp.number_text import MINUS
+from evalapp.number_text import MINUS, show_count
 
 #: Longest value of a result that is shown as a fact, and length at which parameters are truncated.
 MAX_FACT, MAX_PARAM = 120, 500
@@ -58,7 +58,7 @@ def format_value(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return _("yes") if value else _("no")
     if isinstance(value, int):
-        return str(value) if name in IDS else f"{value:,}".replace("-", MINUS)
+        return str(value) if name in IDS else show_count(value, get_language())
     if isinstance(value, float):
         return f"{value:.4g}".replace("-", MINUS) if math.isfinite(value) else "-"
     if isinstance(value, dict | list):

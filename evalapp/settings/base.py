@@ -1,13 +1,14 @@
 """Django settings for all installations; `env` reads what differs between them from environment variables."""
 
 import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 import dj_database_url
 from django.core.exceptions import ImproperlyConfigured
 
-from evalapp import __version__
+from evalapp import __version__, languages
 from evalapp.layout import FILES
 
 from . import env, judge_endpoints, oidc_providers
@@ -57,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "evalapp.common.middleware.Language",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",  # except for views with login_not_required
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -65,6 +67,7 @@ MIDDLEWARE = [
     "evalapp.common.middleware.ErrorPages",
     "evalapp.common.bodies.BodyLimit",
     "axes.middleware.AxesMiddleware",
+    "annotation.views.languages.CampaignLanguage",
 ]
 
 ROOT_URLCONF = "evalapp.urls"
@@ -78,6 +81,7 @@ TEMPLATES = [
         "OPTIONS": {
             "context_processors": [
                 "django.template.context_processors.request",
+                "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "evalapp.common.context.site",
@@ -282,6 +286,10 @@ STORAGES = {
 WHITENOISE_KEEP_ONLY_HASHED_FILES = True
 FORM_RENDERER = "evalapp.common.forms.FormRenderer"
 LANGUAGE_CODE = "en-gb"
+LANGUAGES = list(languages.LANGUAGES.items())
+LOCALE_PATHS = [Path(languages.__file__).parent / "locale"]
+#: Decimal points in every language, as in the figures, tables and exports beside them.
+FORMAT_MODULE_PATH = ["evalapp.settings.formats"]
 TIME_ZONE = "UTC"
 USE_TZ = True
 USE_I18N = True

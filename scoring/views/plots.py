@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
+from django.utils.translation import get_language, gettext_noop
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
@@ -227,9 +227,8 @@ def _send(
 ) -> HttpResponse:
     """Return the plot, cached by version of the data unless the table is outdated. Browsers cache it as long as the
     page refers to the same version."""
-    digest = hashlib.sha256(
-        repr([plots.LOOK, *key, _get_theme(request, ending), _get_width(request, ending), ending]).encode()
-    ).hexdigest()
+    look = [plots.LOOK, get_language(), _get_theme(request, ending), _get_width(request, ending), ending]
+    digest = hashlib.sha256(repr([*look, *key]).encode()).hexdigest()
     plot = cache.get(f"plot:{digest}")
     lasting = plot is not None or is_current()
     if plot is None:

@@ -108,8 +108,9 @@ document.addEventListener("change", (event) => {
   if (!display) return;
   // Applied at once, and stored without leaving the page.
   document.documentElement.dataset[event.target.name] = event.target.value;
-  fetch(display.action, { method: "POST", redirect: "manual", body: new URLSearchParams(new FormData(display)) }).catch(
-    () => say(gettext("The server cannot be reached. Choose again when the connection returns."), "warning"));
+  const stored = fetch(display.action, { method: "POST", redirect: "manual", body: new URLSearchParams(new FormData(display)) });
+  stored.then(() => event.target.name === "language" && location.reload()).catch(() =>
+    say(gettext("The server cannot be reached. Choose again when the connection returns."), "warning"));
 });
 
 // Repeated clicks send a form only once.

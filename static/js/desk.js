@@ -71,7 +71,7 @@
       fetch(url, {
         method,
         credentials: "same-origin",
-        headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRFToken": token() },
+        headers: { "Content-Type": "application/json", Accept: "application/json", "Accept-Language": document.documentElement.lang, "X-CSRFToken": token() },
         body: JSON.stringify(body),
         ...more,
       });

@@ -365,7 +365,7 @@
     if (fetching || ahead || !card || outbox.entries().length || card.dataset.practice) return fetching;
     if (card.dataset.state !== "open") return null;
     const url = urls.next + "?after=" + encodeURIComponent(card.dataset.id);
-    fetching = fetch(url, { credentials: "same-origin", headers: { "X-Requested-With": "fetch" } })
+    fetching = fetch(url, { credentials: "same-origin", headers: { "X-Requested-With": "fetch", "Accept-Language": document.documentElement.lang } })
       .then(async (response) => {
         if (response.status === 204) ahead = { done: true };
         else if (response.ok) ahead = { html: await response.text() };

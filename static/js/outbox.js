@@ -144,7 +144,7 @@
         response = await fetch(entry.url, {
           method: "POST",
           credentials: "same-origin",
-          headers: { "Content-Type": "application/json", "X-CSRFToken": this.token() },
+          headers: { "Content-Type": "application/json", "Accept-Language": document.documentElement.lang, "X-CSRFToken": this.token() },
           body: JSON.stringify({ ...entry.body, ...(this.listener.asks ? this.listener.asks(entry) : {}) }),
         });
         answer = await answerOf(response);

@@ -638,7 +638,7 @@
     try {
       const response = await fetch(mine.dataset.url + "?part=references&stamp=" + encodeURIComponent(mine.dataset.stamp), {
         credentials: "same-origin",
-        headers: { "X-Requested-With": "fetch" },
+        headers: { "X-Requested-With": "fetch", "Accept-Language": document.documentElement.lang },
       });
       if (response.status === 200 && !response.redirected && mine === card && !busy) {
         const next = parse(await response.text()).querySelector("article[data-id]");

@@ -1,5 +1,6 @@
 """Change an account: display settings and password."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.db import transaction
@@ -33,8 +34,8 @@ def update_account(*, user: User, **changes: Any) -> User:
 
 def update_display(*, user: User, display: Display) -> User:
     """Change how pages look for the user, on all devices."""
-    preferences = {**user.preferences, "text": display.text, "contrast": display.contrast}
-    return update_account(user=user, theme=display.theme, preferences=preferences)
+    chosen = asdict(display)
+    return update_account(user=user, theme=chosen.pop("theme"), preferences={**user.preferences, **chosen})
 
 
 @transaction.atomic

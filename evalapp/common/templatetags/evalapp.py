@@ -11,15 +11,15 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
+from django.utils.translation import get_language, ngettext
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext
 
 from evalapp.common.display import Display, read_display
 from evalapp.common.documentation import find_help
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.common.turns import name_speakers
-from evalapp.number_text import MINUS, show_figure
+from evalapp.number_text import MINUS, show_count, show_figure
 from evalapp.side_figures import failure_sentence
 
 register = template.Library()
@@ -113,7 +113,7 @@ def hundredths(value: Any) -> str:
 
 @register.filter
 def thousands(value: Any) -> str:
-    return "-" if _undefined(value) else f"{int(value):,}".replace("-", MINUS)
+    return "-" if _undefined(value) else show_count(int(value), get_language())
 
 
 @register.filter

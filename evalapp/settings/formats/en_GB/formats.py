@@ -1,0 +1,2 @@
+DATE_FORMAT = "j F Y"
+DATETIME_FORMAT = "j F Y, H:i"
