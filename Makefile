@@ -2,7 +2,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help demo serve install test tests test-fast lint format typecheck bench soak fuzz lock licences sbom vulnerabilities secrets services schema docs site clean
+.PHONY: help demo serve install test tests test-fast lint format typecheck bench soak fuzz lock translations licences sbom vulnerabilities secrets services schema docs site clean
 
 UV_VERSION := 0.13.8
 VENV := .venv
@@ -127,6 +127,9 @@ fuzz: $(VENV)/.installed-dev ## the readers of uploads by coverage and the API b
 
 lock: | $(VENV)/.python ## requirements*.txt and requirements.lock (with hashes) from pyproject.toml; pins that fit stay
 	@$(PY) evalapp/ops/install.py --lock
+
+translations: $(VENV)/.installed-dev ## collect the texts of the code into evalapp/locale/ and compile the catalogues
+	@$(PY) -m evalapp.ops.translations
 
 licences: $(VENV)/.installed ## the licence of every package; fails where one does not fit
 	@$(PY) -m evalapp.ops.inventory licences

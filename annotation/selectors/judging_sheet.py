@@ -38,6 +38,8 @@ class Sheet:
     seed: int
     #: What the texts of the project are, which decides whether turns have speakers.
     task: str
+    #: The language of the texts.
+    lang: str
     #: The number of compared systems in a campaign with adaptive pair selection, otherwise 0.
     n_players: int = 0
     stamp: str = ""
@@ -81,6 +83,7 @@ def make_sheet(campaign: Campaign) -> Sheet:
         campaign_id=campaign.pk,
         project_slug=campaign.project.slug,
         task=campaign.project.task,
+        lang=campaign.project.lang,
         form=form,
         form_json=orjson.dumps(shown),
         options=options,

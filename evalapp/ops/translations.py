@@ -68,8 +68,9 @@ def list_python_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
         if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("translation")
         for alias in node.names
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and names.get(node.func.id):
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+    for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
+        if isinstance(node.func, ast.Name) and names.get(node.func.id):
             words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
             if names[node.func.id] in SINGULAR and words:
                 yield None, words[0]
@@ -80,7 +81,7 @@ def list_python_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
 def list_template_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
     """Yield context and text of each translated part of a template."""
     for call, arguments in TEMPLATE_CALL.findall(templatize(path.read_text("utf-8"))):
-        words = [word.replace("%%", "%") for word in ast.literal_eval(f"[{arguments}]")]
+        words = ast.literal_eval(f"[{arguments}]")
         context = words.pop(0) if "pgettext" in call else None
         yield context, (words[0], words[1]) if call.startswith("n") else words[0]
 

@@ -159,7 +159,8 @@ class PageReader(HTMLParser):
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
         names = set((values.get("class") or "").split())
-        shows_data = tag in DATA or "dir" in values or bool(names & {"mono", "markdown", "log"})
+        is_data = (tag != "html" and "dir" in values) or values.get("translate") == "no"
+        shows_data = tag in DATA or is_data or bool(names & {"mono", "markdown", "log"})
         if not shows_data and not self.shows_data():
             self.texts += [value or "" for name, value in attributes if name in TEXT_ATTRIBUTES]
         if tag not in VOID:

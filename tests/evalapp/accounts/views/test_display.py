@@ -19,7 +19,9 @@ USUAL = 'data-theme="system" data-text="normal" data-contrast="system"'
 
 def read_look(client: Client, path: str = "/") -> str:
     """The attributes of the page's root element."""
-    return read_page(client.get(path, follow=True)).partition('<html lang="en-gb" dir="ltr" ')[2].partition(">")[0].strip()
+    return (
+        read_page(client.get(path, follow=True)).partition('<html lang="en-gb" dir="ltr" ')[2].partition(">")[0].strip()
+    )
 
 
 def test_choice_of_a_person_applies_in_all_their_browsers(cast: Cast, client: Client) -> None:

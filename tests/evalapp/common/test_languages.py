@@ -1,0 +1,90 @@
+"""The language of pages: chosen by the person, else that of the campaign, else that of the browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from django.utils import translation
+from django.utils.dateparse import parse_datetime
+from django.utils.formats import date_format
+
+from annotation.models import Campaign
+from evalapp.languages import LANGUAGES
+from evalapp.number_text import show_count
+from tests.annotation.hired import Study, Visitor
+from tests.cast import Cast
+from tests.pages import read_page
+
+pytestmark = pytest.mark.django_db
+
+
+def read_language(client: Client, path: str, browser: str = "en-US,en;q=0.9", **headers: str) -> str:
+    page = read_page(client.get(path, follow=True, headers={"Accept-Language": browser, **headers}))
+    return page.partition('<html lang="')[2].partition('"')[0]
+
+
+@pytest.mark.parametrize(
+    ("browser", "language"),
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh-hans"), ("de-AT", "de"), ("pt-BR", "pt"), ("en-US,de;q=0.5", "en-gb"),
+        ("xx", "en-gb"), ("", "en-gb"), ("fa;q=0.1, ar", "ar"), ("../../etc", "en-gb"),
+    ],
+)  # fmt: skip
+def test_page_has_the_language_of_the_browser(client: Client, browser: str, language: str) -> None:
+    assert read_language(client, "/account/sign-in/", browser) == language
+
+
+def test_choice_comes_before_browser_and_follows_the_account(client: Client, cast: Cast) -> None:
+    client.post("/account/display/", {"language": "ja"})
+    assert read_language(client, "/account/sign-in/", "de") == "ja"
+    client.force_login(cast.viewer)
+    assert read_language(client, "/", "de") == "de"
+    client.post("/account/display/", {"language": "ko"})
+    other = Client()
+    other.force_login(cast.viewer)
+    assert read_language(other, "/", "de") == "ko"
+
+
+def test_right_to_left_languages_say_so(client: Client) -> None:
+    for language in LANGUAGES:
+        client.post("/account/display/", {"language": language})
+        side = "rtl" if language in ("ar", "fa") else "ltr"
+        assert f'<html lang="{language}" dir="{side}"' in read_page(client.get("/account/sign-in/"))
+
+
+def test_campaign_sets_the_language_of_its_annotators(client: Client, cast: Cast) -> None:
+    study = Study(cast)
+    campaign = study.campaign
+    Campaign.objects.filter(pk=campaign.pk).update(options={**campaign.options, "language": "ar"})
+    client.force_login(cast.annotator)
+    path = reverse("annotation:judge", args=[campaign.pk])
+    assert read_language(client, path, "de") == "ar"
+    assert read_language(client, "/my/", "de") == "de"
+    # Scripts of an open page ask for its language.
+    ahead = client.get(path, headers={"Accept-Language": "de", "X-Requested-With": "fetch"})
+    assert ahead.headers["Content-Language"] == "de"
+    client.post("/account/display/", {"language": "de"})
+    assert read_language(client, path, "en") == "de"
+    consent = read_page(Visitor(study, "id-1").open())
+    assert '<html lang="ar" dir="rtl"' in consent
+
+
+def test_api_answers_in_english(client: Client, cast: Cast) -> None:
+    client.post("/account/display/", {"language": "de"})
+    answers = [
+        client.get("/api/v1/projects/", headers={"Accept-Language": language}).json() for language in ("de", "en")
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_counts_and_dates_follow_the_language() -> None:
+    assert [show_count(-12345, code) for code in ("en-gb", "zh-hans", "de")] == ["−12,345", "−12,345", "−12\u202f345"]
+    moment: Any = parse_datetime("2026-11-27T08:05:00+00:00")
+    shown = {}
+    for code in ("en-gb", "de", "ja"):
+        with translation.override(code):
+            shown[code] = date_format(moment)
+    assert shown == {"en-gb": "27 November 2026", "de": "27. November 2026", "ja": "2026年11月27日"}
