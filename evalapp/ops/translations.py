@@ -53,7 +53,7 @@ SINGULAR = {"gettext", "gettext_lazy", "gettext_noop"}
 PLURAL = {"ngettext", "ngettext_lazy"}
 SCRIPT_CALLS: dict[str, Any] = {"gettext": None, "ngettext": (1, 2)}
 TEMPLATE_CALL = re.compile(r"""\b(_|n?gettext|n?pgettext)\(((?:\s*u?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*,?)+)""")
-PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[sdi](?!\w)|\{(\w*)\}")
+PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[-+#0]*\d*(?:\.\d+)?[sdirgfe](?![A-Za-z0-9_])|\{(\w*)\}")
 ELEMENT = re.compile(r"</?\w+")
 
 Text = str | tuple[str, str]
@@ -147,7 +147,8 @@ def make_catalogue(language: str, domain: str, comment: str = UNREVIEWED) -> Cat
     """Return an empty catalogue. It holds no dates, so that equal texts give equal files."""
     return Catalog(
         locale=language, domain=domain, header_comment=comment, project="evalapp", version="1",
-        copyright_holder="the authors of evalapp", msgid_bugs_address="evalapp", creation_date=EPOCH, revision_date=EPOCH,
+        copyright_holder="the authors of evalapp", msgid_bugs_address="evalapp",
+        creation_date=EPOCH, revision_date=EPOCH,
         last_translator="evalapp", language_team=language, charset="utf-8", fuzzy=False,
     )  # fmt: skip
 
