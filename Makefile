@@ -129,7 +129,7 @@ lock: | $(VENV)/.python ## requirements*.txt and requirements.lock (with hashes)
 	@$(PY) evalapp/ops/install.py --lock
 
 translations: $(VENV)/.installed-dev ## collect the texts of the code into evalapp/locale/ and compile the catalogues
-	@$(PY) -m evalapp.ops.translations
+	@$(PY) docs/translations.py
 
 licences: $(VENV)/.installed ## the licence of every package; fails where one does not fit
 	@$(PY) -m evalapp.ops.inventory licences

@@ -9,7 +9,7 @@ from babel.messages.catalog import Message
 from django.utils.translation import to_locale
 
 from evalapp.languages import LANGUAGES
-from evalapp.ops import translations
+from docs import translations
 
 
 def test_catalogues_are_complete_and_current(capsys: pytest.CaptureFixture[str]) -> None:

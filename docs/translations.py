@@ -1,8 +1,8 @@
 """Catalogues of translations: collects the texts of the code, writes evalapp/locale/, and checks it.
 
-    python -m evalapp.ops.translations          collects, and writes each .po file and its .mo
-    python -m evalapp.ops.translations --check  names what is out of date or wrong; exit code 1
-    python -m evalapp.ops.translations --new LANGUAGE
+    python docs/translations.py          collects, and writes each .po file and its .mo
+    python docs/translations.py --check  names what is out of date or wrong; exit code 1
+    python docs/translations.py --new LANGUAGE
 
 It needs Babel (development requirements) and no gettext tools. Pages read the .mo files, which are committed.
 """
@@ -26,9 +26,11 @@ from babel.messages.pofile import read_po, write_po
 from django.utils.translation import to_locale
 from django.utils.translation.template import templatize
 
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
 from evalapp.languages import WHOLE
 
-ROOT = Path(__file__).resolve().parents[2]
 LOCALE = ROOT / "evalapp" / "locale"
 PACKAGES = ("evalapp", "annotation", "retrieval", "scoring")
 DOMAINS = ("django", "djangojs")
