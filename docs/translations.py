@@ -29,7 +29,7 @@ from django.utils.translation.template import templatize
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from evalapp.languages import WHOLE
+from evalapp.languages import WHOLE  # noqa: E402
 
 LOCALE = ROOT / "evalapp" / "locale"
 PACKAGES = ("evalapp", "annotation", "retrieval", "scoring")
@@ -165,8 +165,8 @@ def format_catalogue(catalog: Catalog) -> tuple[bytes, bytes]:
 
 def list_faults(message: Message) -> Iterator[str]:
     """Yield what is wrong with a translation: other placeholders or elements than the text has, a missing plural."""
-    texts = message.id if isinstance(message.id, tuple) else (message.id,)
-    strings = message.string if isinstance(message.string, tuple) else (message.string,)
+    texts: tuple[str, ...] = (message.id,) if isinstance(message.id, str) else tuple(message.id)
+    strings: tuple[str, ...] = (message.string,) if isinstance(message.string, str) else tuple(message.string)
     if not any(strings):
         yield "has no translation"
         return

@@ -8,8 +8,8 @@ import pytest
 from babel.messages.catalog import Message
 from django.utils.translation import to_locale
 
-from evalapp.languages import LANGUAGES
 from docs import translations
+from evalapp.languages import LANGUAGES
 
 
 def test_catalogues_are_complete_and_current(capsys: pytest.CaptureFixture[str]) -> None:
