@@ -33,7 +33,7 @@ judge = Job(
     "judge",
     "gpu",
     _PIPELINES + "judge:run",
-    "Let a language model behind a configured endpoint judge the outputs of a project.",
+    "Let a language model at a configured endpoint or in a configured folder judge the outputs of a project.",
     request=_SERVICES + "judges:start_judge",
     params=_SERVICES + "judges:JudgeOptions",
     give_up=_SERVICES + "scores:give_up_scores",

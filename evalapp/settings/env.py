@@ -112,7 +112,7 @@ SETTINGS = (
     Setting(
         "JUDGE_ENDPOINTS",
         "none",
-        "Servers of language models that may judge texts: JSON, or the path of a JSON file; "
+        "Servers and folders of language models that may judge texts: JSON, or the path of a JSON file; "
         "see docs/how-to/judge-with-a-language-model.md.",
     ),
     Setting(

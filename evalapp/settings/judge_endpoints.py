@@ -1,6 +1,7 @@
-"""Read and validate JUDGE_ENDPOINTS: servers of language models that may judge texts."""
+"""Read and validate JUDGE_ENDPOINTS: servers and folders of language models that may judge texts."""
 
 import re
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -13,20 +14,28 @@ _ENDPOINT: dict[str, Any] = {
     "url": None, "models": None, "key_env": "", "key_file": "", "at_once": 8, "price_in": 0.0, "price_out": 0.0,
     "timeout": 60.0, "logprobs": True,
 }  # fmt: skip
+#: Members of a model in a folder. `batch_tokens` 0: as many as suit the device.
+_FOLDER: dict[str, Any] = {"folder": None, "dtype": "fp32", "device": "auto", "batch_tokens": 0}
 
 
 def read_endpoints() -> dict[str, dict[str, Any]]:
-    """Return the endpoints of JUDGE_ENDPOINTS by name, with all members of `_ENDPOINT`. Keys are not read here."""
+    """Return the endpoints of JUDGE_ENDPOINTS by name, with all members of `_ENDPOINT` and `_FOLDER`.
+
+    `folder` is "" for a server, `url` for a model in a folder. Keys and models are not read here.
+    """
     content = env.json_object("JUDGE_ENDPOINTS", '{"name": {"url": ..., "models": [...]}}')
-    return {name: _read_endpoint(name, row) for name, row in content.items()}
+    return {name: read_endpoint(name, row) for name, row in content.items()}
 
 
-def _read_endpoint(name: str, row: Any) -> dict[str, Any]:
+def read_endpoint(name: str, row: Any) -> dict[str, Any]:
+    """Return a row of JUDGE_ENDPOINTS with all members. Raises `ImproperlyConfigured` for mistakes."""
     place = f"JUDGE_ENDPOINTS, endpoint {name!r}"
     if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,39}", name):
         raise ImproperlyConfigured(f"{place}: a name has a-z, 0-9 and hyphens, at most 40 characters.")
     if not isinstance(row, dict):
-        raise ImproperlyConfigured(f"{place} must be an object with url and models.")
+        raise ImproperlyConfigured(f"{place} must be an object with url and models, or with folder.")
+    if "folder" in row:
+        return _read_folder(place, row)
     if missing := [key for key in ("url", "models") if not row.get(key)]:
         raise ImproperlyConfigured(f"{place} has no {' and no '.join(missing)}.")
     if "key" in row:
@@ -46,7 +55,26 @@ def _read_endpoint(name: str, row: Any) -> dict[str, Any]:
             raise ImproperlyConfigured(f"{place}: {key} must be a number from {low} to {high:g}.")
     if not isinstance(row["logprobs"], bool):
         raise ImproperlyConfigured(f"{place}: logprobs must be true or false.")
-    return {**row, "url": _check_endpoint_address(place, row["url"])}
+    return {**_FOLDER, **row, "folder": "", "url": _check_endpoint_address(place, row["url"])}
+
+
+def _read_folder(place: str, row: dict[str, Any]) -> dict[str, Any]:
+    """Return a model in a folder of this machine; its name is that of the folder."""
+    if unknown := sorted(set(row) - set(_FOLDER)):
+        known = ", ".join(_FOLDER)
+        raise ImproperlyConfigured(f"{place}: {unknown[0]!r} is unknown for a model in a folder. Known: {known}.")
+    row = {**_FOLDER, **row}
+    folder = row["folder"]
+    if not isinstance(folder, str) or not Path(folder).is_absolute() or not Path(folder).name:
+        raise ImproperlyConfigured(f"{place}: folder must be an absolute path such as /srv/models/judge.")
+    if row["dtype"] not in ("fp32", "bf16"):
+        raise ImproperlyConfigured(f"{place}: dtype must be fp32 or bf16.")
+    if not isinstance(row["device"], str) or not re.fullmatch(r"auto|cpu|cuda(:[0-9]{1,2})?", row["device"]):
+        raise ImproperlyConfigured(f"{place}: device must be auto, cpu, cuda, or such as cuda:1.")
+    tokens = row["batch_tokens"]
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or not 0 <= tokens <= 10_000_000:
+        raise ImproperlyConfigured(f"{place}: batch_tokens must be a whole number from 0 to 10000000.")
+    return {**_ENDPOINT, **row, "url": "", "models": [Path(folder).name], "at_once": 1}
 
 
 def _check_endpoint_address(place: str, url: Any) -> str:

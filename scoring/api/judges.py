@@ -123,6 +123,10 @@ class EvaluatorReportSerializer(serializers.Serializer):
     injections = serializers.DictField(
         required=False, allow_null=True, help_text=gettext_lazy("How texts that ask for the best rating changed it.")
     )
+    controls = serializers.IntegerField(
+        required=False, allow_null=True,
+        help_text=gettext_lazy("Texts with control tokens of chat models, which prompts make harmless."),
+    )  # fmt: skip
     looks = serializers.IntegerField(required=False, help_text=gettext_lazy("How often the test part has been shown."))
 
 

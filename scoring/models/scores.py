@@ -75,7 +75,7 @@ class Evaluator(models.Model):
 
     @property
     def is_judge(self) -> bool:
-        """Whether a language model behind an endpoint made its scores (see `scoring.services.judges`)."""
+        """Whether a language model at an endpoint or in a folder made its scores (see `scoring.services.judges`)."""
         return self.kind == self.Kind.JUDGE
 
     @property

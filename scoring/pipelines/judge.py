@@ -58,12 +58,19 @@ SHOWN, SHOWN_CHARACTERS = 3, 4_000
 
 
 def run(
-    context: RunContext, *, slug: str, config: dict[str, Any], budget: float | None, injections: int = 0
+    context: RunContext,
+    *,
+    slug: str,
+    config: dict[str, Any],
+    budget: float | None,
+    injections: int = 0,
+    minutes: float | None = None,
 ) -> dict[str, Any]:
     """The job `judge`; its result has the numbers of requests, tokens, cost and undefined scores."""
-    refuse_leaving(context.project)
+    endpoint = get_endpoint(config["endpoint"])
+    refuse_leaving(context.project, endpoint)
     with refuse_scoring_errors():
-        judging = Judging(context, slug, config, budget)
+        judging = Judging(context, slug, config, Sending(context, endpoint, budget, minutes=minutes))
         judging.judge_outputs()
         attacked = judging.try_injections(injections) if injections else {}
     score_set = judging.score_set
@@ -92,12 +99,20 @@ def run(
         **({"why_undefined": undefined} if undefined else {}),
         **judging.answers.orders,
         **({"injections": attacked} if attacked else {}),
+        **({"controls": len(judging.with_controls)} if judging.with_controls else {}),
         "in_training": score_set.n_in_training,
         "url": make_score_address(score_set),
     }
 
 
-def check(context: RunContext, *, config: dict[str, Any], budget: float | None, injections: int = 0) -> dict[str, Any]:
+def check(
+    context: RunContext,
+    *,
+    config: dict[str, Any],
+    budget: float | None,
+    injections: int = 0,
+    minutes: float | None = None,
+) -> dict[str, Any]:
     """The job `judge-check`: what the run would send and cost, estimated from stored answers of the endpoint where
     there are any, and three prompts. Nothing is sent."""
     endpoint = get_endpoint(config["endpoint"])
@@ -124,13 +139,14 @@ def check(context: RunContext, *, config: dict[str, Any], budget: float | None, 
     prompt_tokens = round(characters / means["characters_per_token"])
     completion_tokens = round(n_missing * means["answer_tokens"])
     cost = endpoint.compute_cost(prompt_tokens, completion_tokens)
+    seconds = n_missing * means["answer_seconds"] / endpoint.at_once
     names = ("endpoint", "model", "template", "method", "aspect", "question", "low", "high", "campaign")
     return {
         **{name: config[name] for name in names},
         "units": n_units, "requests": n_missing, "stored": n_stored, "prompt_tokens": prompt_tokens,
         "completion_tokens": completion_tokens, "cost": cost,
-        "seconds": n_missing * means["answer_seconds"] / endpoint.at_once,
-        "may_send": context.project.texts_may_leave, "within_budget": budget is None or cost <= budget,
+        "seconds": seconds, "may_send": bool(endpoint.folder) or context.project.texts_may_leave,
+        "within_budget": (budget is None or cost <= budget) and (minutes is None or seconds <= 60 * minutes),
         "prompts": prompts,
     }  # fmt: skip
 
@@ -138,7 +154,7 @@ def check(context: RunContext, *, config: dict[str, Any], budget: float | None, 
 class Judging:
     """One pass over the outputs of a project with a judge."""
 
-    def __init__(self, context: RunContext, slug: str, config: dict[str, Any], budget: float | None) -> None:
+    def __init__(self, context: RunContext, slug: str, config: dict[str, Any], sending: Sending) -> None:
         self.context, self.slug, self.config, self.project = context, slug, config, context.project
         row = Evaluator.objects.filter(project=self.project, slug=slug, kind=Evaluator.Kind.JUDGE).first()
         self.record: dict[str, Any] = {} if row is None else dict(row.record)
@@ -148,7 +164,8 @@ class Judging:
         self.judge = make_judge(config, examples)
         self.reader = Reader(self.judge)
         self.trained_on = frozenset(row["group"] or f"item:{row['item']}" for row in examples)
-        self.sending = Sending(context, get_endpoint(config["endpoint"]), budget, self.record.get("model", ""))
+        self.sending = sending
+        sending.model = self.record.get("model", "")
         name = config["references"]
         self._references = inputs.get_reference_set(self.project, name) if name else None
         #: Later changes may be missed by this pass.
@@ -156,6 +173,8 @@ class Judging:
         self.data = inputs.DataHash()
         self.answers = AnswerFigures()
         self.score_set: ScoreSet | None = None
+        #: Outputs whose texts have control tokens of chat models.
+        self.with_controls: set[int] = set()
         #: Outputs without all answers, because the budget ended.
         self.n_open = 0
 
@@ -173,9 +192,18 @@ class Judging:
             settled = [self.reader.settle(unit, answers) for unit in units]
             for samples in settled:
                 self.answers.add(samples)
+            self._count_controls(units)
             self._store(units, collect_values(units, settled))
         if self.score_set is not None:
-            update_record(evaluator=self.score_set.evaluator, **self.answers.as_dict())
+            update_record(
+                evaluator=self.score_set.evaluator, **self.answers.as_dict(), controls=len(self.with_controls)
+            )
+
+    def _count_controls(self, units: Sequence[Unit]) -> None:
+        for unit in units:
+            for output, record in ((unit.output, unit.record), (unit.other, unit.other_record)):
+                if output is not None and record is not None and self.judge.has_controls(record):
+                    self.with_controls.add(output)
 
     def try_injections(self, n: int) -> dict[str, Any]:
         """Judge the first `n` scored texts again, each with an attack, and store how the ratings change."""
@@ -190,7 +218,9 @@ class Judging:
                 break
         rows = rows[:n]
         attacked = [
-            self.judge.make_request(replace(record, text=attack(record.text, self.judge.rubric, place)))
+            self.judge.make_request(
+                replace(record, text=attack(record.text, self.judge.rubric, place, self.judge.controls))
+            )
             for place, (record, _value) in enumerate(rows)
         ]
         answers = self.sending.ask(attacked)

@@ -1,8 +1,9 @@
-"""Send the requests of a judge that have no stored answer, within a budget, and store what arrives."""
+"""Ask the requests of a judge that have no stored answer, within budgets of money and time, and store the answers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from scoring.ml.judges.requests import BY_PROBABILITY
 
 from ..selectors.judged_units import Key, make_key
 from ..selectors.judges import find_model, load_answers
@@ -17,26 +19,37 @@ from ..services.judges import store_answers
 
 if TYPE_CHECKING:
     from scoring.ml.judges import Answer, Request
-    from scoring.ml.judges.client import Endpoint, Outcome
+    from scoring.ml.judges.endpoint import Endpoint, Outcome
+    from scoring.ml.judges.local import LocalJudge
 
 
 class Sending:
     """The requests of a run. `model` is the id that the server reports, "" before the first answer; `spent` the cost so
-    far; `is_stopped` says that the budget does not allow another request."""
+    far; `stopped` is "budget" or "time" if that does not allow another request. `minutes` None: any time."""
 
-    def __init__(self, context: RunContext, endpoint: Endpoint, budget: float | None, model: str = "") -> None:
+    def __init__(
+        self,
+        context: RunContext,
+        endpoint: Endpoint,
+        budget: float | None,
+        model: str = "",
+        *,
+        minutes: float | None = None,
+    ) -> None:
         self.context, self.endpoint, self.budget, self.model = context, endpoint, budget, model
         self.spent = 0.0
         self.n_sent = self.n_stored = self.n_failed = self.prompt_tokens = self.completion_tokens = 0
-        self.is_stopped = False
+        self.stopped = ""
         self._reserved = 0.0
+        self._end = None if minutes is None else time.monotonic() + 60 * minutes
+        self._local: LocalJudge | None = None
 
     @property
     def figures(self) -> dict[str, Any]:
         return {
             "model": self.model, "answers": self.n_sent, "stored": self.n_stored, "failed": self.n_failed,
             "prompt_tokens": self.prompt_tokens, "completion_tokens": self.completion_tokens,
-            "cost": round(self.spent, 6), "stopped": "budget" if self.is_stopped else "",
+            "cost": round(self.spent, 6), "stopped": self.stopped,
         }  # fmt: skip
 
     def ask(self, requests: Sequence[Request]) -> dict[Key, Answer | str]:
@@ -49,16 +62,14 @@ class Sending:
             result |= load_answers(project, name, self.model, list(wanted.values()))
         self.n_stored += len(result)
         missing = [one for key, one in wanted.items() if key not in result]
-        if missing and not self.is_stopped:
+        if missing and not self.stopped:
             result |= self._send(missing)
         return result
 
     def _send(self, missing: Sequence[Request]) -> dict[Key, Answer | str]:
-        from scoring.ml.judges.client import send_requests
-
         result: dict[Key, Answer | str] = {}
         # Closed here, so that requests in flight are cut before the run ends.
-        with closing(send_requests(self.endpoint, self._within_budget(missing), self.context.check)) as lists:
+        with closing(self._start(self._within_budget(missing))) as lists:
             for outcomes in lists:
                 self.model = self.model or next((one.answer.model for one in outcomes if one.answer), "")
                 # Answers of a new model are stored last, so that a judge under a new name continues with that model.
@@ -68,14 +79,35 @@ class Sending:
                     result[make_key(one.request)] = one.reason if one.answer is None else one.answer
                 self.context.progress(self.n_sent + self.n_stored, None, "answers", "judging")
                 self._check_answers(outcomes)
+                if self._local is not None and self._is_over():
+                    break
         return result
 
+    def _start(self, requests: Iterator[Request]) -> Generator[list[Outcome], None, None]:
+        if not self.endpoint.folder:
+            from scoring.ml.judges.client import send_requests
+
+            return send_requests(self.endpoint, requests, self.context.check)
+        if self._local is None:
+            from scoring.ml.judges.local import LocalJudge
+
+            self._local = LocalJudge(self.endpoint)
+        return self._local.answer(requests, self.context.check)
+
+    def _is_over(self) -> bool:
+        if self._end is not None and time.monotonic() > self._end:
+            self.stopped = "time"
+        return bool(self.stopped)
+
     def _within_budget(self, missing: Sequence[Request]) -> Iterator[Request]:
-        """Yield requests until their expected cost, with that of the requests in flight, exceeds the budget."""
+        """Yield requests until their expected cost, with that of the requests in flight, exceeds the budget, or the
+        time is over."""
         for request in missing:
+            if self._is_over():
+                return
             expected = self._expect(request)
             if self.budget is not None and self.spent + self._reserved + expected > self.budget:
-                self.is_stopped = True
+                self.stopped = "budget"
                 return
             self._reserved += expected
             yield request
@@ -90,7 +122,7 @@ class Sending:
             cost = 0.0
             if one.answer is None:
                 self.n_failed += 1
-                self.context.log(_("A request failed: %(why)s") % {"why": one.reason})
+                self.context.log(_("A request failed: %(why)s") % {"why": _(one.reason)})
             else:
                 prompt, completion = one.answer.prompt_tokens, one.answer.completion_tokens
                 if prompt is None or completion is None:
@@ -116,6 +148,6 @@ class Sending:
                     "models are not mixed. Start the judge under a new name, which asks the new model for everything."
                 )
                 raise BadInput(text % {"new": one.answer.model, "old": self.model})
-            if one.request.method == "logprobs" and not one.answer.tokens and not one.answer.refused:
+            if one.request.method in BY_PROBABILITY and not one.answer.tokens and not one.answer.refused:
                 text = _("The endpoint %(name)s returns no log-probabilities. Use the method json.")
                 raise BadInput(text % {"name": self.endpoint.name})

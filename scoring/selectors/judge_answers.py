@@ -60,8 +60,9 @@ def load_repairs(evaluator: Evaluator, reader: Reader, requests: Sequence[Any], 
 def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[str, Any]]:
     """Yield a row for each stored answer: what it is about, prompt hash, answer, reading, tokens, cost and seconds.
 
-    A pair has two rows per sample, in both orders; `value` is the preference for the text shown first. Answers to texts
-    that have changed since are not among them.
+    A pair has two rows per sample, in both orders; `value` is the preference for the text shown first. For a reward
+    model they are about one text each, and `value` is its reward. Answers to texts that have changed since are not
+    among them.
     """
     model, endpoint = evaluator.record.get("model", ""), evaluator.options["endpoint"]
     for units, answers in iterate_answered(evaluator, reader):
@@ -72,7 +73,7 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
                 for place, request in enumerate(sample):
                     answer = answers.get(make_key(request))
                     if answer is not None:
-                        row = _describe_unit(unit, is_turned=place == 1)
+                        row = _describe_unit(unit, place, is_single=reader.judge.method == "reward")
                         reading = reader.read(answer)
                         yield row | {
                             "sample": request.repeat, "request": request.digest, "model": model, "text": answer.text,
@@ -92,12 +93,14 @@ def _load_facts(stored: Any, digests: Sequence[str]) -> dict[Key, dict[str, Any]
     return result
 
 
-def _describe_unit(unit: Unit, *, is_turned: bool) -> dict[str, Any]:
+def _describe_unit(unit: Unit, place: int, *, is_single: bool) -> dict[str, Any]:
+    """Return the text, or the pair in the order in which the request at this `place` shows it; `is_single`: requests
+    about a pair show one text each."""
     first, second = unit.record, unit.other_record
-    if second is None:
-        return {"item": first.item, "system": first.system, "step": first.step}
-    if is_turned:
+    if second is not None and place == 1:
         first, second = second, first
+    if second is None or is_single:
+        return {"item": first.item, "system": first.system, "step": first.step}
     return {
         "item": first.item, "system_a": first.system, "step_a": first.step, "system_b": second.system,
         "step_b": second.step,

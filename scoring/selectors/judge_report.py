@@ -112,7 +112,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     output_, rater_, rating, system_, group_, length, score = columns
     report = report_as_rater(
         RatedOutputs(output_, rater_, rating, system_, group_, length), score, points=_list_points(aspect),
-        same_scale=evaluator.is_judge and evaluator.options["kind"] == "pointwise", epsilon=query.epsilon,
+        same_scale=evaluator.is_judge and _has_scale(evaluator), epsilon=query.epsilon,
     )  # fmt: skip
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
     return {
@@ -120,6 +120,11 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
         "undefined": undefined, "n_simulated": n_simulated, **report.as_dict(),
         "others": _compare_judges(project, score_set, values) if evaluator.is_judge else [],
     }  # fmt: skip
+
+
+def _has_scale(evaluator: Evaluator) -> bool:
+    """Whether the scores of a judge are on the scale of people: neither shares of wins nor rewards."""
+    return evaluator.options["kind"] == "pointwise" and evaluator.options["method"] != "reward"
 
 
 def _list_points(aspect: Aspect) -> tuple[float, ...]:
@@ -138,7 +143,9 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
         project=project, evaluator__kind=Evaluator.Kind.JUDGE, aspect=score_set.aspect, scored_at__isnull=False
     )
     for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("pk"):
-        if other.evaluator.options["kind"] != score_set.evaluator.options["kind"]:
+        if (other.evaluator.options["kind"], _has_scale(other.evaluator)) != (
+            score_set.evaluator.options["kind"], _has_scale(score_set.evaluator)
+        ):  # fmt: skip
             continue
         theirs = dict(Score.objects.filter(score_set=other, value__isnull=False).values_list("output", "value"))
         shared = sorted(set(values) & set(theirs))
@@ -159,7 +166,7 @@ def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:
     `judged_units.AnswerFigures`."""
     if not evaluator.is_judge:
         return {}
-    names = ("consistency", "mean_share", "orders", "injections")
+    names = ("consistency", "mean_share", "orders", "injections", "controls")
     return {
         "model": evaluator.record.get("model", ""), "template": evaluator.options["template"],
         **{name: evaluator.record.get(name) for name in names}, "looks": count_looks(evaluator),

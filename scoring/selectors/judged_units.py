@@ -39,7 +39,7 @@ def make_key(request: Request) -> Key:
 @dataclass(frozen=True)
 class Unit:
     """What is judged once: an output, or a pair of outputs. `orders` has the requests of each sample: one for an
-    output, two for a pair, of which the second shows the texts in the other order."""
+    output, two for a pair: the second shows the texts in the other order, or for a reward model the other text."""
 
     output: int
     record: Record
@@ -65,11 +65,9 @@ def iterate_units(project: Project, judge: Judge, config: Mapping[str, Any]) -> 
 
 def _make_unit(judge: Judge, config: Mapping[str, Any], row: inputs.Input, other: inputs.Input | None = None) -> Unit:
     repeats = range(config["samples"])
-    if other is None:
-        return Unit(row.output, row.record, tuple((judge.make_request(row.record, None, k),) for k in repeats))
-    a, b = row.record, other.record
-    orders = tuple((judge.make_request(a, b, k), judge.make_request(b, a, k)) for k in repeats)
-    return Unit(row.output, a, orders, other.output, b)
+    second = None if other is None else other.record
+    orders = tuple(judge.make_orders(row.record, second, k) for k in repeats)
+    return Unit(row.output, row.record, orders, None if other is None else other.output, second)
 
 
 def _pair(project: Project, judge: Judge, config: Mapping[str, Any], chunk: Sequence[inputs.Input]) -> list[Unit]:
@@ -99,19 +97,22 @@ class Reader:
 
     def read(self, answer: Answer | str) -> Reading:
         """Return the reading of an answer, or of the reason why there is none."""
-        from scoring.ml.judges import Reading, read_rating, read_verdict
+        from scoring.ml.judges import Reading, read_rating, read_reward, read_verdict
 
         if isinstance(answer, str):
             return Reading(reason=answer)
-        by_probability = self.judge.method == "logprobs"
-        if self.judge.is_pairwise:
-            return read_verdict(answer, by_probability=by_probability)
-        return read_rating(answer, self.judge.rubric, by_probability=by_probability)
+        judge = self.judge
+        if judge.method == "reward":
+            return read_reward(answer)
+        if judge.is_pairwise:
+            return read_verdict(answer, by_probability=judge.is_by_probability)
+        labels = judge.labels if judge.is_by_probability else None
+        return read_rating(answer, judge.rubric, by_probability=judge.is_by_probability, labels=labels)
 
     def list_repairs(self, requests: Sequence[Request], answers: Mapping[Key, Answer | str]) -> dict[Key, Request]:
         """Return the second requests for answers that are no JSON, by the key of the first."""
         repairs: dict[Key, Request] = {}
-        if self.judge.method == "logprobs":
+        if self.judge.method != "json":
             return repairs
         for request in requests:
             answer = answers.get(make_key(request))
@@ -121,8 +122,9 @@ class Reader:
 
     def settle(self, unit: Unit, answers: Mapping[Key, Answer | str]) -> list[Reading | None]:
         """Return the reading of each sample, for a pair that of both orders; None without all answers."""
-        from scoring.ml.judges import settle_orders
+        from scoring.ml.judges import settle_orders, settle_rewards
 
+        join = settle_rewards if self.judge.method == "reward" else settle_orders
         result: list[Reading | None] = []
         for sample in unit.orders:
             found = [answers.get(make_key(request)) for request in sample]
@@ -130,7 +132,7 @@ class Reader:
             if len(readings) < len(found):
                 result.append(None)
             else:
-                result.append(readings[0] if len(readings) == 1 else settle_orders(*readings))
+                result.append(readings[0] if len(readings) == 1 else join(*readings))
         return result
 
 

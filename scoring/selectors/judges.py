@@ -21,7 +21,8 @@ from .aspects import find_campaign
 
 if TYPE_CHECKING:
     from scoring.ml.judges import Answer, Judge, PromptTemplate, Request
-    from scoring.ml.judges.client import Endpoint
+    from scoring.ml.judges.endpoint import Endpoint
+    from scoring.ml.judges.local import FolderFacts
 
 #: Keys in a query; many builds of SQLite allow 32,766 parameters.
 MOST_KEYS = 5_000
@@ -34,7 +35,7 @@ CHARACTERS_PER_TOKEN, ANSWER_TOKENS, ANSWER_SECONDS = 4.0, 8, 1.0
 
 def get_endpoint(name: str) -> Endpoint:
     """Return the endpoint of this name in JUDGE_ENDPOINTS. Raises `NotThere` with the known names."""
-    from scoring.ml.judges.client import Endpoint
+    from scoring.ml.judges.endpoint import Endpoint
 
     row = settings.JUDGE_ENDPOINTS.get(name)
     if row is None:
@@ -47,6 +48,7 @@ def get_endpoint(name: str) -> Endpoint:
     return Endpoint(
         name=name, url=row["url"], models=tuple(row["models"]), at_once=row["at_once"], price_in=row["price_in"],
         price_out=row["price_out"], timeout=row["timeout"], has_logprobs=row["logprobs"], key=make_key_reader(name),
+        folder=row["folder"], dtype=row["dtype"], device=row["device"], batch_tokens=row["batch_tokens"] or None,
     )  # fmt: skip
 
 
@@ -77,9 +79,22 @@ def make_key_reader(name: str) -> Callable[[], str]:
     return read_key
 
 
-def refuse_leaving(project: Project) -> None:
-    """Raise `BadInput` unless texts of the project may leave this installation."""
-    if not Project.objects.filter(pk=project.pk, texts_may_leave=True).exists():
+def read_model_facts(endpoint: Endpoint) -> FolderFacts | None:
+    """Return kind and special tokens of a model in a folder, None for a server. Raises `BadInput` if it is no judge."""
+    if not endpoint.folder:
+        return None
+    from scoring.ml.judges.endpoint import EndpointError
+    from scoring.ml.judges.local import read_facts
+
+    try:
+        return read_facts(endpoint)
+    except EndpointError as error:
+        raise BadInput.for_field("endpoint", str(error)) from error
+
+
+def refuse_leaving(project: Project, endpoint: Endpoint) -> None:
+    """Raise `BadInput` unless texts of the project may leave this installation, or the model is in a folder of it."""
+    if not endpoint.folder and not Project.objects.filter(pk=project.pk, texts_may_leave=True).exists():
         text = _(
             "Texts of %(project)s may not leave this installation. An owner of the project can allow it in its "
             "settings."
@@ -164,7 +179,10 @@ def make_judge(options: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]
         Example(Record(row["text"], context=tuple(row["context"]), source=row["source"]), row["answer"])
         for row in examples
     )
-    return Judge(options["model"], rubric, template, options["method"], options["temperature"], shown)
+    return Judge(
+        options["model"], rubric, template, options["method"], options["temperature"], shown,
+        is_local=options.get("local", "") != "", controls=tuple(options.get("controls", ())),
+    )  # fmt: skip
 
 
 # ---- stored answers ---------------------------------------------------------------------------------------------

@@ -24,15 +24,17 @@ def check_plugins() -> list[Check]:
 
 def check_endpoints() -> list[Check]:
     """A line for each endpoint of judges: its host and models, and whether its key can be read. Nothing is sent."""
-    from ..selectors.judges import make_key_reader
+    from ..selectors.judges import get_endpoint, make_key_reader, read_model_facts
 
     result = []
     for name, row in settings.JUDGE_ENDPOINTS.items():
         try:
             make_key_reader(name)()
+            facts = read_model_facts(get_endpoint(name))
         except BadInput as error:
-            way_out = "Set the variable or file that JUDGE_ENDPOINTS names, and restart the workers."
+            way_out = "Set the variable, file or folder that JUDGE_ENDPOINTS names, and restart the workers."
             result.append(Check(f"judge {name}", OPTIONAL, error.detail, way_out))
         else:
-            result.append(Check(f"judge {name}", OK, f"{row['url']}: {', '.join(row['models'])}"))
+            place = f"{row['url']}: {', '.join(row['models'])}" if facts is None else f"{row['folder']}: {facts.kind}"
+            result.append(Check(f"judge {name}", OK, place))
     return result

@@ -23,17 +23,28 @@ from ..selectors.aspects import choose_aspect
 from ..selectors.chosen_sets import get_set
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.judge_report import LOOKED, Part, choose_report, find_report
-from ..selectors.judges import get_endpoint, get_template, make_judge, read_rubric, refuse_leaving
+from ..selectors.judges import (
+    get_endpoint,
+    get_template,
+    make_judge,
+    read_model_facts,
+    read_rubric,
+    refuse_leaving,
+)
 from .training import free_slug, naming
 
 if TYPE_CHECKING:
-    from scoring.ml.judges.client import Outcome
+    from scoring.ml.judges import PromptTemplate
+    from scoring.ml.judges.endpoint import Endpoint, Outcome
+    from scoring.ml.judges.local import FolderFacts
 
 NAME = "judge"
 METHODS = {
     "": gettext_lazy("As the endpoint can"),
     "logprobs": gettext_lazy("Expected rating by log-probabilities"),
+    "yes-no": gettext_lazy("Probability of yes"),
     "json": gettext_lazy("Number in a structured answer"),
+    "reward": gettext_lazy("Number of a reward model"),
 }
 PAIRS = {
     "compared": gettext_lazy("Pairs that people compared"),
@@ -46,11 +57,11 @@ class JudgeOptions:
     """Options of a judge."""
 
     endpoint: str = param(
-        help="A server of language models in JUDGE_ENDPOINTS, by name.", needed=gettext_noop("Name the endpoint.")
+        help="A language model in JUDGE_ENDPOINTS, by name.", needed=gettext_noop("Name the endpoint.")
     )
     model: str = param("", help="One of the endpoint's models; empty: the first.")
     aspect: str = param("", help="The aspect to judge; empty: the first with judgements.")
-    template: str = param("plain", help="The prompt: plain, criteria, pairs, or a template of the project.")
+    template: str = param("", help="The prompt: built in or a template of the project; empty: the usual one.")
     campaign: str = param("", help="Whose question, scale and guidelines are used; empty: the newest that fits.")
     references: str = param("", help="The reference set that the template may show; empty: none.")
     method: str = param("", help="How ratings are read from answers; empty: as the endpoint can.", choices=METHODS)
@@ -64,6 +75,7 @@ class JudgeOptions:
         0, help="Texts that are judged again with an attempt to get the best rating.", low=0, high=200
     )
     budget: float | None = param(None, help="Most that this run may cost, in the unit of the prices.", low=0)
+    minutes: float | None = param(None, help="Most minutes that this run may ask; it stops with what it has.", low=0)
 
 
 def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
@@ -72,14 +84,14 @@ def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, se
     A judge of the same name and options continues: only outputs without an answer are asked for. Raises `BadInput`
     unless texts of the project may leave this installation.
     """
-    refuse_leaving(project)
     config = resolve_options(project, options)
+    refuse_leaving(project, get_endpoint(config["endpoint"]))
     with naming(project):
         slug = _choose_slug(project, options.name, config)
         for run in Run.objects.filter(project=project, kind=NAME, state__in=Run.ACTIVE, cancel_requested=False):
             if run.params["config"] == config and options.name in ("", run.params["slug"]):
                 return run
-        params = {"slug": slug, "config": config, "budget": options.budget, "injections": options.injections}
+        params = {"slug": slug, "config": config, **_list_limits(options)}
         return _enqueue(project, user, params, send=send)
 
 
@@ -87,16 +99,19 @@ def start_check(*, project: Project, user: Any = None, options: JudgeOptions, se
     """Queue the dry check: requests, tokens, cost, time and three prompts; nothing is sent."""
     config = resolve_options(project, options)
     title = _("Check the judge %(model)s") % {"model": config["model"]}
-    params = {"config": config, "budget": options.budget, "injections": options.injections}
+    params = {"config": config, **_list_limits(options)}
     return enqueue_run(kind="judge-check", project=project, user=user, params=params, title=title, send=send)
 
 
 def judge_again(*, project: Project, user: Any = None, evaluator: Evaluator, send: bool = True) -> Run:
     """Queue the same judge for new and changed outputs."""
-    refuse_leaving(project)
-    get_endpoint(evaluator.options["endpoint"])
+    refuse_leaving(project, get_endpoint(evaluator.options["endpoint"]))
     params = {"slug": evaluator.slug, "config": evaluator.options, "budget": None, "injections": 0}
     return _enqueue(project, user, params, send=send)
+
+
+def _list_limits(options: JudgeOptions) -> dict[str, Any]:
+    return {"budget": options.budget, "minutes": options.minutes, "injections": options.injections}
 
 
 def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
@@ -126,7 +141,9 @@ def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
         text = _("The endpoint %(name)s has no model “%(model)s”. It has: %(known)s.")
         facts = {"name": endpoint.name, "model": model, "known": ", ".join(endpoint.models)}
         raise BadInput.for_field("model", text % facts)
-    template = get_template(project, options.template)
+    folder = read_model_facts(endpoint)
+    template = get_template(project, options.template or _choose_template(options, folder))
+    _check_method(options, endpoint, template, folder)
     is_pairwise = template.kind == JudgeTemplate.Kind.PAIRWISE
     aspect = choose_aspect(project, options.aspect, judged_by="comparisons" if is_pairwise else "ratings")
     _check_use(project, options, aspect, is_pairwise=is_pairwise)
@@ -140,11 +157,14 @@ def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
         raise BadInput.for_field("budget", text)
     rubric = read_rubric(project, aspect, options.campaign, is_pairwise=is_pairwise)
     method = options.method or ("logprobs" if endpoint.has_logprobs else "json")
+    if folder is not None and folder.kind == "reward":
+        method = "reward"
     config = {
         "endpoint": endpoint.name, "model": model, "aspect": aspect.name, "kind": template.kind,
         "template": template.name, "template_text": template.text, **rubric, "references": options.references,
         "method": method, "temperature": float(options.temperature), "samples": options.samples,
         "pairs": options.pairs if is_pairwise else "", "examples": options.examples, "seed": options.seed,
+        **({} if folder is None else {"local": folder.kind, "controls": list(folder.controls)}),
     }  # fmt: skip
     judge = make_judge(config)
     if method == "logprobs" and not is_pairwise and not judge.rubric.points:
@@ -153,6 +173,43 @@ def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
             raise BadInput.for_field("method", text)
         config["method"] = "json"
     return config
+
+
+def _choose_template(options: JudgeOptions, folder: FolderFacts | None) -> str:
+    if folder is not None and folder.kind == "reward":
+        return "reward"
+    return "yes-no" if options.method == "yes-no" else "plain"
+
+
+def _check_method(
+    options: JudgeOptions, endpoint: Endpoint, template: PromptTemplate, folder: FolderFacts | None
+) -> None:
+    """Raise `BadInput` if method, template and kind of model do not fit together, or options would have no effect."""
+    from scoring.ml.judges.prompts import REWARDS
+
+    names = {"name": endpoint.name, "templates": ", ".join(REWARDS), "template": template.name}
+    is_reward = folder is not None and folder.kind == "reward"
+    if is_reward != (template.name in REWARDS):
+        text = _("The endpoint %(name)s is no reward model, so it cannot use the template %(template)s.")
+        if is_reward:
+            text = _("The endpoint %(name)s is a reward model. Its templates are %(templates)s.")
+        raise BadInput.for_field("template", text % names)
+    if options.method and is_reward != (options.method == "reward"):
+        text = _("The method reward is that of reward models, which have no other.")
+        raise BadInput.for_field("method", text)
+    if options.method == "yes-no" and template.kind == JudgeTemplate.Kind.PAIRWISE:
+        raise BadInput.for_field("method", _("The method yes-no rates texts; choose another template or method."))
+    if folder is not None and options.method != "json":
+        for name, is_other in (("samples", options.samples != 1), ("temperature", options.temperature != 0)):
+            if is_other:
+                text = _("A model in a folder always gives a text the same probabilities. Use the method json.")
+                raise BadInput.for_field(name, text)
+    if is_reward:
+        if options.examples:
+            raise BadInput.for_field("examples", _("A reward model reads no examples."))
+        if options.injections:
+            text = _("Attempts to get the best rating are tried on ratings, which a reward model does not give.")
+            raise BadInput.for_field("injections", text)
 
 
 def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pairwise: bool) -> None:

@@ -32,7 +32,9 @@ class JudgeForm(forms.Form):
     model = forms.ChoiceField(required=False, label=gettext_lazy("Model"))
     aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
     template = forms.ChoiceField(
-        label=gettext_lazy("Template"), help_text=gettext_lazy("The prompt. “pairs” compares two outputs at a time.")
+        required=False,
+        label=gettext_lazy("Template"),
+        help_text=gettext_lazy("The prompt. “pairs” compares two outputs at a time."),
     )
     method = forms.ChoiceField(choices=list(METHODS.items()), required=False, label=gettext_lazy("Method"))
     pairs = forms.ChoiceField(
@@ -62,6 +64,10 @@ class JudgeForm(forms.Form):
         required=False, min_value=0, label=gettext_lazy("Budget"),
         help_text=gettext_lazy("The run stops with what it has when its answers cost so much."),
     )  # fmt: skip
+    minutes = forms.FloatField(
+        required=False, min_value=0, label=gettext_lazy("Minutes"),
+        help_text=gettext_lazy("The run stops with what it has after so many minutes."),
+    )  # fmt: skip
     name = forms.SlugField(
         max_length=80, required=False, label=gettext_lazy("Name"),
         help_text=gettext_lazy("Lower-case letters, digits, hyphens. Empty: judge-1, judge-2 and so on."),
@@ -73,7 +79,7 @@ class JudgeForm(forms.Form):
         models = dict.fromkeys(model for row in rows.values() for model in row["models"])
         set_choices(
             self, endpoint=list(rows), model=["", *models], aspect=["", *list_aspects(project, rated=False)],
-            template=[template.name for template in list_templates(project)],
+            template=["", *(template.name for template in list_templates(project))],
             references=["", *list_reference_sets(project)],
         )  # fmt: skip
 
@@ -104,6 +110,7 @@ def judge(request: HttpRequest, project: Project) -> HttpResponse:
     if response := start_run(request, project, form, start):
         return response
     context = {"project": project, "form": form, "has_endpoints": bool(settings.JUDGE_ENDPOINTS)}
+    context["has_folders"] = any(row["folder"] for row in settings.JUDGE_ENDPOINTS.values())
     return page(request, "scoring/judges/start.html", context, status=422 if form.errors else 200)
 
 

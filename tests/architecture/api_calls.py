@@ -10,6 +10,7 @@ from typing import Any
 from annotation.models import Campaign, Comparison, Item, Output, WritingCampaign, WrittenReference
 from annotation.models.data import Aspect, Reference, ReferenceSet
 from evalapp.common.models import Run
+from evalapp.settings.judge_endpoints import read_endpoint
 from tests.architecture.routes import UUID
 from tests.architecture.world import PLAN, World
 
@@ -17,11 +18,10 @@ TEXT = "I would love to, but the rain starts at noon."
 PAIR = {"context": ["Any plans for the weekend?"], "references": ["Maybe the lake trail."]}
 #: JUDGE_ENDPOINTS of the bodies below; nothing is sent to it.
 ENDPOINTS = {
-    "hosted": {
-        "url": "http://127.0.0.1:9/v1", "models": ["tiny"], "key_env": "", "key_file": "", "at_once": 4,
-        "price_in": 0.5, "price_out": 1.5, "timeout": 5.0, "logprobs": True,
-    },
-}  # fmt: skip
+    "hosted": read_endpoint(
+        "hosted", {"url": "http://127.0.0.1:9/v1", "models": ["tiny"], "price_in": 0.5, "price_out": 1.5}
+    ),
+}
 #: A body for each kind of run, for a project with a trained `judge` (ream) and `compare` (comparative).
 RUNS: dict[str, dict[str, Any]] = {
     "annotate": {"evaluator": "judge", "into": "better"},

@@ -1,4 +1,4 @@
-"""`judge`: let a language model behind a configured endpoint judge every output."""
+"""`judge`: let a language model at a configured endpoint or in a configured folder judge every output."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ class Command(JobCommand):
             f"{result['failed']:,} failed; {result['prompt_tokens']:,} + {result['completion_tokens']:,} tokens, "
             f"cost {result['cost']:.4f}"
         )
-        if result["stopped"]:
+        if result["stopped"] == "time":
+            self.stdout.write("  stopped when the time was over; run it again to continue")
+        elif result["stopped"]:
             self.stdout.write("  stopped by the budget; run it again with a larger one to continue")
         for reason, count in result.get("why_undefined", {}).items():
             self.stdout.write(f"  {count:,} undefined: {reason}")
@@ -58,6 +60,8 @@ class Command(JobCommand):
             self.stdout.write(
                 f"  injection: {attacked['changed']:,} of {attacked['rated']:,} changed the rating by more than 1"
             )
+        if result.get("controls"):
+            self.stdout.write(f"  {result['controls']:,} texts have control tokens of chat models, made harmless")
         self.stdout.write(result["signature"])
 
     def _show_check(self, result: dict[str, Any]) -> None:
@@ -71,4 +75,4 @@ class Command(JobCommand):
         if not result["may_send"]:
             self.stdout.write("Texts of this project may not leave this installation; its settings allow it.")
         if not result["within_budget"]:
-            self.stdout.write("This exceeds the budget: the run would stop early.")
+            self.stdout.write("This exceeds the budget or the minutes: the run would stop early.")

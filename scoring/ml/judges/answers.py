@@ -19,6 +19,8 @@ from scoring.ml.judges.rubric import Rubric
 
 #: Less probability on the scale means that the model answered something else.
 MIN_SHARE = 0.5
+#: Log-probability of impossible tokens, which has to be a number.
+LEAST_LOGPROB = -9999.0
 #: Reasons for undefined scores.
 REFUSED = gettext_noop("the model refused")
 NO_LOGPROBS = gettext_noop("the server returned no log-probabilities")
@@ -94,15 +96,23 @@ def weigh_answers(answer: Answer, labels: Sequence[str]) -> dict[str, float]:
     return result
 
 
-def read_rating(answer: Answer, rubric: Rubric, *, by_probability: bool, min_share: float = MIN_SHARE) -> Reading:
-    """Return the expected rating (`by_probability`), or the rating in the JSON of the answer."""
+def read_rating(
+    answer: Answer,
+    rubric: Rubric,
+    *,
+    by_probability: bool,
+    min_share: float = MIN_SHARE,
+    labels: Mapping[str, float] | None = None,
+) -> Reading:
+    """Return the expected rating (`by_probability`), or the rating in the JSON of the answer. `labels` are the answers
+    with their ratings, by default the points of the scale."""
     if answer.refused:
         return Reading(reason=REFUSED)
     if not by_probability:
         return _read_json_rating(answer, rubric)
     if not answer.tokens:
         return Reading(reason=NO_LOGPROBS)
-    labels = rubric.answers
+    labels = rubric.answers if labels is None else labels
     weights = weigh_answers(answer, list(labels))
     share = math.fsum(weights.values())
     if share < min_share:
@@ -147,6 +157,28 @@ def settle_orders(first: Reading, second: Reading) -> Reading:
     value = (first.value + 1 - second.value) / 2
     orders = (first.verdict, second.verdict)
     return Reading(value=value, verdict=verdict, share=min(shares) if shares else None, orders=orders)
+
+
+def read_reward(answer: Answer) -> Reading:
+    """Return the number that a reward model gave to a response."""
+    try:
+        value = float(answer.text)
+    except ValueError:
+        value = math.nan
+    return Reading(value=value) if math.isfinite(value) else Reading(reason=NO_ANSWER)
+
+
+def settle_rewards(first: Reading, second: Reading) -> Reading:
+    """Return the verdict by two rewards: the larger one is better. The preference for the first text is that of the
+    Bradley-Terry model, by which reward models are trained."""
+    for reading in (first, second):
+        if reading.value is None:
+            return reading
+    assert first.value is not None
+    assert second.value is not None
+    difference = first.value - second.value
+    verdict = "tie" if difference == 0 else "a" if difference > 0 else "b"
+    return Reading(value=(1 + math.tanh(difference / 2)) / 2, verdict=verdict)
 
 
 def _read_json_rating(answer: Answer, rubric: Rubric) -> Reading:

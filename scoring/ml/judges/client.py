@@ -15,14 +15,13 @@ import random
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
 from evalapp.translation import gettext as _
-from scoring.ml.errors import ScoringError
-from scoring.ml.judges.answers import Answer
+from scoring.ml.judges.answers import LEAST_LOGPROB, Answer
+from scoring.ml.judges.endpoint import Endpoint, EndpointError, Outcome
 from scoring.ml.judges.requests import TOP, Request
 
 #: Attempts for a request that may succeed later, and the longest wait between two of them, in seconds.
@@ -33,11 +32,6 @@ _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _MOST_BYTES = 4_000_000
 #: Characters of a model id that are stored.
 MOST_OF_MODEL = 200
-LEAST_LOGPROB = -9999.0
-
-
-class EndpointError(ScoringError):
-    """The endpoint cannot be used; the message says why and never contains the key."""
 
 
 class _NoAnswer(Exception):
@@ -46,36 +40,6 @@ class _NoAnswer(Exception):
     def __init__(self, reason: str, *, is_transient: bool, wait: float | None = None) -> None:
         super().__init__(reason)
         self.reason, self.is_transient, self.wait = reason, is_transient, wait
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """An OpenAI-compatible server as the administrator configured it. Prices are per million tokens; `timeout` is in
-    seconds. `key` returns the API key; it is read when requests are sent and stored nowhere."""
-
-    name: str
-    url: str
-    models: tuple[str, ...]
-    at_once: int = 8
-    price_in: float = 0.0
-    price_out: float = 0.0
-    timeout: float = 60.0
-    has_logprobs: bool = True
-    key: Callable[[], str] = str
-
-    def compute_cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Return the price of so many tokens."""
-        return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1e6
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The answer to a request, or the `reason` why there is none. `settle` frees its place; call it when stored."""
-
-    request: Request
-    answer: Answer | None
-    reason: str
-    settle: Callable[[], None]
 
 
 def send_requests(

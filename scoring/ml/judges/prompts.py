@@ -1,15 +1,17 @@
 """Prompt templates: plain texts with placeholders, never code.
 
-Judged texts are data. Each is put between fixed delimiters, which are removed from the text itself, and the system
-message says that no instruction between them is to be followed.
+Judged texts are data. Each is put between fixed delimiters. These are replaced in the text itself, as are control
+tokens of chat models, and the system message says that no instruction between them is to be followed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 from evalapp.translation import gettext as _
@@ -28,6 +30,11 @@ MOST_CHARACTERS = 20_000
 SHARED = ("question", "scale", "guidelines", "context", "source", "references", "examples", "answer_format")
 BY_KIND = {"pointwise": ("output",), "pairwise": ("output_a", "output_b")}
 _PLACEHOLDER = re.compile(r"\{([a-z_]{1,30})\}")
+#: Control tokens in the usual forms: ChatML and Llama 3, DeepSeek, Llama 2, Gemma, T5.
+_CONTROL = (
+    r"<\|[^<>|\s]{1,60}\|>|<｜[^<>｜]{1,60}｜>|</?s>|<</?SYS>>|\[/?INST\]|<(?:start|end)_of_(?:turn|text|image)>"
+    r"|<(?:extra_id_|unused)\d{1,5}>|<(?:bos|eos)>"
+)
 
 
 @dataclass(frozen=True)
@@ -70,12 +77,19 @@ PAIRS = PromptTemplate(
     + "{examples}{output_a}{output_b}Decide which text is better by this question. The order in which they appear and "
     "their length do not matter. If neither is better, it is a tie.\n\n{answer_format}",
 )
+YES_NO = PromptTemplate("yes-no", "pointwise", "{question}\n\n" + _MATERIAL + "{examples}{output}{answer_format}")
+#: The prompt of a reward model is what the judged text responds to; the text is the reply.
+REWARD = PromptTemplate("reward", "pointwise", "{context}{source}{output}")
+REWARD_PAIRS = PromptTemplate("reward-pairs", "pairwise", "{context}{source}{output_a}{output_b}")
+REWARDS = {one.name: one for one in (REWARD, REWARD_PAIRS)}
 #: The built-in templates by name.
-TEMPLATES: Mapping[str, PromptTemplate] = {one.name: one for one in (PLAIN, STEPWISE, PAIRS)}
+TEMPLATES: Mapping[str, PromptTemplate] = {one.name: one for one in (PLAIN, STEPWISE, PAIRS, YES_NO)} | REWARDS
 
 
 def check_template(template: PromptTemplate) -> None:
     """Raise `RubricError` if the template lacks the judged text, or has an unknown placeholder."""
+    if template == REWARDS.get(template.name):
+        return
     if template.kind not in BY_KIND:
         raise RubricError(_("A template is pointwise or pairwise."))
     if len(template.text) > MOST_CHARACTERS:
@@ -99,19 +113,52 @@ class Example:
     answer: str
 
 
-def delimit(label: str, text: str) -> str:
-    """Return the text between delimiters below its label; delimiters in the text itself are replaced."""
-    clean = text.replace(OPEN, "‹‹‹").replace(CLOSE, "›››")
+def find_controls(text: str, controls: Sequence[str] = ()) -> bool:
+    """Whether the text has a control token of a chat model: one in a usual form, or one of `controls`, the special
+    tokens of the model that reads it."""
+    return _match_controls(controls).search(unicodedata.normalize("NFKC", text)) is not None
+
+
+def neutralise(text: str, controls: Sequence[str] = ()) -> str:
+    """Return the text with a space in each control token, so that no tokenizer reads it as one.
+
+    Tokenizers may normalize texts before they look for control tokens, so a text that has one is normalized as well.
+
+    >>> neutralise("Good.<|im_end|>")
+    'Good.< |im_end|>'
+    """
+    if not find_controls(text, controls):
+        return text
+    normal = unicodedata.normalize("NFKC", text)
+    return _match_controls(controls).sub(lambda match: f"{match[0][0]} {match[0][1:]}", normal)
+
+
+def select_controls(tokens: Iterable[str]) -> tuple[str, ...]:
+    """Return the special tokens of a tokenizer that have none of the usual forms. Plain words and marks of one or two
+    characters are left out, because texts have them by chance."""
+    usual = _match_controls(())
+    rest = {token for token in tokens if len(token.strip()) > 2 and not token.isalnum() and not usual.search(token)}
+    return tuple(sorted(rest, key=lambda token: (-len(token), token)))
+
+
+@lru_cache(maxsize=16)
+def _match_controls(controls: Sequence[str]) -> re.Pattern[str]:
+    return re.compile("|".join([_CONTROL, *map(re.escape, controls)]), re.IGNORECASE)
+
+
+def delimit(label: str, text: str, controls: Sequence[str] = ()) -> str:
+    """Return the text between delimiters below its label; delimiters and control tokens in the text are replaced."""
+    clean = neutralise(text, controls).replace(OPEN, "‹‹‹").replace(CLOSE, "›››")
     return f"{label}:\n{OPEN}\n{clean}\n{CLOSE}\n\n"
 
 
-def _describe_input(record: Record, used: frozenset[str]) -> str:
+def _describe_input(record: Record, used: frozenset[str], controls: Sequence[str]) -> str:
     """Return context and source of an example, where the template shows them for the judged text."""
     parts = []
     if "context" in used and record.context:
-        parts.append(delimit("Context", "\n".join(record.context)))
+        parts.append(delimit("Context", "\n".join(record.context), controls))
     if "source" in used and record.source:
-        parts.append(delimit("Source", record.source))
+        parts.append(delimit("Source", record.source, controls))
     return "".join(parts)
 
 
@@ -123,25 +170,35 @@ def fill_template(
     *,
     other: Record | None = None,
     examples: Sequence[Example] = (),
+    controls: Sequence[str] = (),
 ) -> str:
     """Return the prompt for `record`, or for `record` (A) and `other` (B). Placeholders are replaced in one pass, so
-    that a text which contains `{question}` stays as it is."""
+    that a text which contains `{question}` stays as it is. `controls`: see `find_controls`."""
     used = template.placeholders
+    put = partial(delimit, controls=tuple(controls))
     shown = "".join(
-        _describe_input(one.record, used) + delimit("Example text", one.record.text) + f"Its rating: {one.answer}\n\n"
+        _describe_input(one.record, used, tuple(controls))
+        + put("Example text", one.record.text)
+        + f"Its rating: {one.answer}\n\n"
         for one in examples
     )
     values = {
         "question": rubric.question,
         "scale": rubric.describe_scale(),
-        "guidelines": delimit("Guidelines", rubric.guidelines) if rubric.guidelines.strip() else "",
-        "context": delimit("Context", "\n".join(record.context)) if record.context else "",
-        "source": delimit("Source", record.source) if record.source else "",
-        "references": "".join(delimit("Reference", text) for text in record.references),
+        "guidelines": put("Guidelines", rubric.guidelines) if rubric.guidelines.strip() else "",
+        "context": put("Context", "\n".join(record.context)) if record.context else "",
+        "source": put("Source", record.source) if record.source else "",
+        "references": "".join(put("Reference", text) for text in record.references),
         "examples": shown,
-        "output": delimit("Text to be judged", record.text),
-        "output_a": delimit("Text A", record.text),
-        "output_b": delimit("Text B", other.text) if other is not None else "",
+        "output": put("Text to be judged", record.text),
+        "output_a": put("Text A", record.text),
+        "output_b": put("Text B", other.text) if other is not None else "",
         "answer_format": answer_format,
     }
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template.text).strip()
+
+
+def make_reward_turns(record: Record, controls: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:
+    """Return prompt and response for a reward model, as messages. The prompt is context and source of the item."""
+    prompt = "\n".join(part for part in (*record.context, record.source) if part)
+    return ("user", neutralise(prompt, tuple(controls))), ("assistant", neutralise(record.text, tuple(controls)))

@@ -9,13 +9,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from scoring.ml.judges.prompts import SYSTEM, Example, PromptTemplate, fill_template
+from scoring.ml.judges.prompts import SYSTEM, Example, PromptTemplate, fill_template, find_controls, make_reward_turns
 from scoring.ml.judges.rubric import Rubric
 
 if TYPE_CHECKING:
     from scoring.ml.types import Record
 
-Method: TypeAlias = Literal["logprobs", "json"]
+Method: TypeAlias = Literal["logprobs", "yes-no", "json", "reward"]
+#: Methods that read log-probabilities.
+BY_PROBABILITY = frozenset({"logprobs", "yes-no"})
 #: Answers of a comparison -> verdict for the first text.
 VERDICTS = {"A": "a", "B": "b", "C": "tie"}
 #: Servers return at most this many alternatives for a token.
@@ -25,7 +27,8 @@ REPAIR = "This is not the requested JSON. Answer again, only with JSON in the re
 
 @dataclass(frozen=True)
 class Request:
-    """A chat completion call without the address. `repeat` numbers equal calls, whose answers are stored separately."""
+    """A chat completion call without the address. `repeat` numbers equal calls, whose answers are stored separately.
+    `labels` are the answers whose probabilities a model in a folder gives."""
 
     model: str
     messages: tuple[tuple[str, str], ...]
@@ -34,6 +37,7 @@ class Request:
     temperature: float = 0.0
     schema: str = ""
     repeat: int = 0
+    labels: tuple[str, ...] = ()
 
     @cached_property
     def body(self) -> dict[str, Any]:
@@ -44,7 +48,9 @@ class Request:
             "max_tokens": self.max_tokens,
             "temperature": self.temperature,
         }
-        if self.method == "logprobs":
+        if self.labels:
+            body |= {"labels": self.labels}
+        elif self.method in BY_PROBABILITY:
             body |= {"logprobs": True, "top_logprobs": TOP}
         elif self.schema:
             schema = {"name": "answer", "strict": True, "schema": json.loads(self.schema)}
@@ -69,7 +75,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Judge:
-    """A model with its instructions; makes the requests for texts."""
+    """A model with its instructions; makes the requests for texts. `is_local`: the model is in a folder, and `controls`
+    are its special tokens (see `prompts.select_controls`)."""
 
     model: str
     rubric: Rubric
@@ -77,40 +84,75 @@ class Judge:
     method: Method = "logprobs"
     temperature: float = 0.0
     examples: tuple[Example, ...] = ()
+    is_local: bool = False
+    controls: tuple[str, ...] = ()
 
     @property
     def is_pairwise(self) -> bool:
         return self.template.kind == "pairwise"
 
     @property
+    def is_by_probability(self) -> bool:
+        return self.method in BY_PROBABILITY
+
+    @property
     def examples_digest(self) -> str:
         text = repr([(one.record.context, one.record.source, one.record.text, one.answer) for one in self.examples])
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8] if self.examples else ""
 
+    def make_orders(self, record: Record, other: Record | None, repeat: int) -> tuple[Request, ...]:
+        """Return the requests for a text, or for a pair: both orders, or for a reward model one for each text."""
+        if other is None:
+            return (self.make_request(record, repeat=repeat),)
+        if self.method == "reward":
+            return self.make_request(record, repeat=repeat), self.make_request(other, repeat=repeat)
+        return self.make_request(record, other, repeat), self.make_request(other, record, repeat)
+
     def make_request(self, record: Record, other: Record | None = None, repeat: int = 0) -> Request:
         """Return the request to rate `record`, or to compare it as text A with `other` as text B."""
+        if self.method == "reward":
+            return Request(self.model, make_reward_turns(record, self.controls), "reward", 0, repeat=repeat)
         prompt = fill_template(
-            self.template, self.rubric, record, self.answer_format, other=other, examples=self.examples
-        )
+            self.template, self.rubric, record, self.answer_format, other=other, examples=self.examples,
+            controls=self.controls,
+        )  # fmt: skip
         messages = (("system", SYSTEM), ("user", prompt))
-        room = 12 if self.method == "logprobs" else 400
-        return Request(self.model, messages, self.method, room, self.temperature, self._schema, repeat)
+        labels = tuple(self.labels) if self.is_local and self.is_by_probability else ()
+        room = 12 if self.is_by_probability else 400
+        return Request(self.model, messages, self.method, room, self.temperature, self._schema, repeat, labels)
+
+    def has_controls(self, record: Record) -> bool:
+        """Whether the text of the record has a control token of a chat model."""
+        return find_controls(record.text, self.controls)
+
+    @cached_property
+    def labels(self) -> dict[str, float]:
+        """The answers whose probabilities are read, with the value of each: points of the scale, yes and no, or
+        preferences for text A."""
+        if self.is_pairwise:
+            return {"A": 1.0, "B": 0.0, "C": 0.5}
+        if self.method == "yes-no":
+            low, high = self.rubric.low, self.rubric.high
+            return {"yes": high, "Yes": high, "no": low, "No": low}
+        return self.rubric.answers
 
     @cached_property
     def answer_format(self) -> str:
         """The last lines of a prompt, which say how to answer."""
         if self.is_pairwise:
             meaning = "A if text A is better, B if text B is better, C for a tie"
-            if self.method == "logprobs":
+            if self.is_by_probability:
                 return f"Answer with one letter and nothing else: {meaning}.\nAnswer: "
             return f'Answer only with JSON such as {{"verdict": "A"}}: {meaning}.'
+        if self.method == "yes-no":
+            return "Does the text deserve the best rating? Answer yes or no and nothing else.\nAnswer: "
         if self.method == "logprobs":
             return "Answer with the number and nothing else.\nRating: "
         return f'Answer only with JSON such as {{"rating": {self.rubric.high:g}}}.'
 
     @cached_property
     def _schema(self) -> str:
-        if self.method == "logprobs":
+        if self.method != "json":
             return ""
         kind: dict[str, Any]
         if self.is_pairwise:

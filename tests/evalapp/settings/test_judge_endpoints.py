@@ -51,6 +51,12 @@ def test_an_endpoint_has_defaults(monkeypatch, tmp_path):
         ({"a": {**GOOD, "price_in": True}}, "price_in"),
         ({"a": {**GOOD, "logprobs": 1}}, "logprobs"),
         ({"a": {**GOOD, "key_env": "A", "key_file": "B"}}, "not both"),
+        ({"a": {"folder": "models/judge"}}, "absolute path"),
+        ({"a": {"folder": "/"}}, "absolute path"),
+        ({"a": {"folder": "/models/judge", "url": "https://x/v1"}}, "'url' is unknown for a model in a folder"),
+        ({"a": {"folder": "/models/judge", "dtype": "int4"}}, "fp32 or bf16"),
+        ({"a": {"folder": "/models/judge", "device": "tpu"}}, "device must be"),
+        ({"a": {"folder": "/models/judge", "batch_tokens": 1.5}}, "batch_tokens"),
     ],
 )
 def test_mistakes_have_messages_without_secrets(monkeypatch, value, said):
@@ -59,13 +65,33 @@ def test_mistakes_have_messages_without_secrets(monkeypatch, value, said):
     assert "sk-secret" not in str(caught.value)
 
 
+def test_a_folder_is_named_by_its_last_part(monkeypatch):
+    row = read(monkeypatch, {"a": {"folder": "/srv/models/judge-7b"}})["a"]
+    assert (row["models"], row["url"], row["dtype"], row["batch_tokens"]) == (["judge-7b"], "", "fp32", 0)
+
+
 def test_doctor_says_which_key_is_missing(settings, monkeypatch):
     from scoring.services.doctoring import check_endpoints
 
     monkeypatch.setenv("SOME_KEY", "sk-secret")
-    row = {"url": "https://x/v1", "models": ["m"], "key_file": ""}
-    settings.JUDGE_ENDPOINTS = {"a": {**row, "key_env": "SOME_KEY"}, "b": {**row, "key_env": "NO_KEY"}}
+    row = {"url": "https://x/v1", "models": ["m"]}
+    settings.JUDGE_ENDPOINTS = read(
+        monkeypatch, {"a": {**row, "key_env": "SOME_KEY"}, "b": {**row, "key_env": "NO_KEY"}}
+    )
     good, bad = check_endpoints()
     assert "https://x/v1: m" in good.found
     assert "NO_KEY" in bad.found
     assert "sk-secret" not in repr((good, bad))
+
+
+def test_doctor_says_which_folder_is_no_judge(monkeypatch, settings, tmp_path):
+    from scoring.services.doctoring import check_endpoints
+
+    folder = tmp_path / "judge"
+    folder.mkdir()
+    settings.JUDGE_ENDPOINTS = read(monkeypatch, {"a": {"folder": str(folder)}})
+    (bad,) = check_endpoints()
+    assert "config.json is missing" in bad.found
+    (folder / "config.json").write_text(json.dumps({"architectures": ["T5ForConditionalGeneration"]}))
+    (good,) = check_endpoints()
+    assert good.found == f"{folder}: seq2seq"

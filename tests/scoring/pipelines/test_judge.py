@@ -20,6 +20,7 @@ from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Outp
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.models import AuditEvent, RunLog
 from evalapp.common.runner import execute_run
+from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
@@ -40,10 +41,10 @@ def server(settings, monkeypatch):
     monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
     with run_judge_server() as server:
         settings.JUDGE_ENDPOINTS = {
-            "fake": {
-                "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "key_file": "", "at_once": 4,
-                "price_in": 1.0, "price_out": 10.0, "timeout": 5.0, "logprobs": True,
-            },
+            "fake": read_endpoint("fake", {
+                "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "price_in": 1.0,
+                "price_out": 10.0, "timeout": 5.0,
+            }),
         }  # fmt: skip
         yield server
     assert server.faults == []

@@ -6,8 +6,17 @@ import math
 
 import pytest
 
-from scoring.ml.judges import Answer, Reading, Rubric, read_rating, read_verdict, settle_orders
-from scoring.ml.judges.answers import find_json, weigh_answers
+from scoring.ml.judges import (
+    Answer,
+    Reading,
+    Rubric,
+    read_rating,
+    read_reward,
+    read_verdict,
+    settle_orders,
+    settle_rewards,
+)
+from scoring.ml.judges.answers import NO_ANSWER, find_json, weigh_answers
 
 FIVE = Rubric("Fluent?", 1, 5)
 TEN = Rubric("Fluent?", 1, 10)
@@ -108,3 +117,15 @@ def test_an_answer_survives_its_storage():
     assert read_rating(again, FIVE, by_probability=True).value == pytest.approx(
         read_rating(answer, FIVE, by_probability=True).value, abs=1e-5
     )
+
+
+def test_rewards_decide_pairs_by_the_model_of_their_training():
+    """Bradley-Terry: P(a > b) = 1 / (1 + exp(b - a))."""
+    one, two = read_reward(Answer("2.5", "m")), read_reward(Answer("1.5", "m"))
+    settled = settle_rewards(one, two)
+    assert settled.verdict == "a"
+    assert settled.value == pytest.approx(1 / (1 + math.exp(-1)))
+    assert settle_rewards(two, one).verdict == "b"
+    assert settle_rewards(one, one) == Reading(value=0.5, verdict="tie")
+    for text in ("nan", "inf", "good"):
+        assert settle_rewards(one, read_reward(Answer(text, "m"))).reason == NO_ANSWER

@@ -14,7 +14,8 @@ import pytest
 
 from scoring.ml.judges import TEMPLATES, Judge, Rubric, read_rating
 from scoring.ml.judges import client as client_module
-from scoring.ml.judges.client import Endpoint, EndpointError, read_answer, send_requests
+from scoring.ml.judges.client import read_answer, send_requests
+from scoring.ml.judges.endpoint import Endpoint, EndpointError
 from scoring.ml.types import Record
 from tests.scoring.judge_server import KEY, run_judge_server
 
