@@ -75,7 +75,9 @@ class JudgeOptions:
         0, help="Texts that are judged again with an attempt to get the best rating.", low=0, high=200
     )
     budget: float | None = param(None, help="Most that this run may cost, in the unit of the prices.", low=0)
-    minutes: float | None = param(None, help="Most minutes that this run may ask; it stops with what it has.", low=0)
+    minutes: float | None = param(
+        None, help="Most minutes that this run may ask; then it stops and keeps its answers.", low=0
+    )
 
 
 def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:

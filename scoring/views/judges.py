@@ -66,7 +66,7 @@ class JudgeForm(forms.Form):
     )  # fmt: skip
     minutes = forms.FloatField(
         required=False, min_value=0, label=gettext_lazy("Minutes"),
-        help_text=gettext_lazy("The run stops with what it has after so many minutes."),
+        help_text=gettext_lazy("The run stops after so many minutes and keeps its answers."),
     )  # fmt: skip
     name = forms.SlugField(
         max_length=80, required=False, label=gettext_lazy("Name"),

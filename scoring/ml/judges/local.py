@@ -162,7 +162,7 @@ class LocalJudge:
             raise ValueError("requests of a lot must be of one judge")
         check()
         forward, room, read = self._prepare(first)
-        encodings = [self._encode(one) for one in lot]
+        encodings = [self.encode(one) for one in lot]
         fits = [len(one.ids) + room <= self.max_length for one in encodings]
         if not all(fits):
             yield [_settled(one, None, TOO_LONG) for one, is_short in zip(lot, fits, strict=True) if not is_short]
@@ -197,7 +197,7 @@ class LocalJudge:
 
     # ---- prompts ----------------------------------------------------------------------------------------------
 
-    def _encode(self, request: Request) -> Encoding:
+    def encode(self, request: Request) -> Encoding:
         """Return the tokens of a request, by the chat template if the tokenizer has one."""
         messages = [{"role": role, "content": text} for role, text in request.messages]
         if self.kind != "seq2seq" and getattr(self.tokenizer, "chat_template", None):
@@ -210,12 +210,10 @@ class LocalJudge:
         return Encoding(tuple(found["input_ids"]), None if types is None else tuple(types))
 
     def _fill_chat(self, messages: list[dict[str, str]]) -> str:
-        from jinja2.exceptions import TemplateError
-
         options = {"tokenize": False, "add_generation_prompt": self.kind != "reward"}
         try:
             return str(self.tokenizer.apply_chat_template(messages, **options))
-        except TemplateError as error:
+        except Exception as error:  # noqa: BLE001 - a template raises what it likes
             if messages[0]["role"] != "system":
                 raise EndpointError(_explain(self.endpoint, f"{type(error).__name__}: {error}")) from error
         # Some templates know no system message.

@@ -210,7 +210,7 @@ def test_control_tokens_of_a_text_end_no_turn(tmp_path):
     local = LocalJudge(endpoint)
 
     def count(text):
-        ids = local._encode(judge.make_request(Record(text))).ids
+        ids = local.encode(judge.make_request(Record(text))).ids
         return sum(token in special for token in ids)
 
     plain = count("It is fine.")
@@ -224,6 +224,17 @@ def test_control_tokens_of_a_text_end_no_turn(tmp_path):
         assert judge.has_controls(Record(attack))
         assert count(f"It is fine. {attack}") == plain
     assert not judge.has_controls(Record("a < b, [x] and <b>bold</b> | c"))
+
+
+def test_a_template_without_system_messages_gets_one_message(tmp_path):
+    chat = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}" + CHAT
+    local = LocalJudge(make_endpoint(save_judge("llama", tmp_path / "m", chat=chat)))
+    request = make_judge().make_request(Record("It is fine."))
+    text = local.tokenizer.decode(local.encode(request).ids)
+    assert text.startswith(f"<|im_start|>user\n{SYSTEM}\n\nHow fluent")
+    broken = LocalJudge(make_endpoint(save_judge("llama", tmp_path / "b", chat="{{ raise_exception('never') }}")))
+    with pytest.raises(EndpointError, match="never"):
+        broken.encode(request)
 
 
 def test_a_prompt_beyond_the_positions_has_no_answer(tmp_path):
