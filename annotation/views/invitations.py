@@ -5,12 +5,12 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from evalapp.accounts.forms import add_faults
+from evalapp.accounts.links import make_invitation_link
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import list_invitations
@@ -47,8 +47,7 @@ def _show_links(request: HttpRequest, campaign: Any, kind: CampaignPages, form: 
         except EvalappError as error:
             add_faults(form, error)
         else:
-            link = request.build_absolute_uri(reverse("accounts:invitation", args=[secret]))
-            context |= {"invitation": made, "link": link, "form": LinkForm()}
+            context |= {"invitation": made, "link": make_invitation_link(request, secret), "form": LinkForm()}
     context["invitations"] = list(list_invitations(campaign.project).filter(landing=landing)[:SHOWN])
     response = kind.show(request, "invitations", campaign, status=422 if form.errors else 200, **context)
     response.headers["Cache-Control"] = "no-store"

@@ -1,5 +1,6 @@
 """Forms of accounts, projects and members. The rules are in the services."""
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -238,6 +239,15 @@ class InvitationForm(forms.Form):
     label = forms.CharField(
         label=_("Label"), required=False, max_length=100, help_text=_("A note for you: who gets this invitation.")
     )
+    email = forms.CharField(
+        label=_("E-mail addresses"),
+        required=False,
+        max_length=20_000,
+        help_text=_(
+            "One a line; each gets a mail with a link for one person. Empty: you get a link and send it yourself."
+        ),
+        widget=forms.Textarea(attrs={"rows": 3, "autocapitalize": "none", "spellcheck": "false"}),
+    )
     max_uses = forms.IntegerField(label=_("Number of people"), initial=1, min_value=1, max_value=10_000)
     days = forms.IntegerField(label=_("Valid for (days)"), initial=14, min_value=1, max_value=365)
     landing = forms.CharField(
@@ -249,6 +259,18 @@ class InvitationForm(forms.Form):
             "that campaign."
         ),
     )
+
+    def __init__(self, *args: Any, may_mail: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not may_mail:
+            self.fields["email"].disabled = True
+            self.fields["email"].help_text = _(
+                "This site sends no mail: create a link and send it yourself, or ask an administrator to set EMAIL_URL."
+            )
+
+    def clean_email(self) -> list[str]:
+        """Return the addresses."""
+        return [address for address in re.split(r"[\s,;]", self.cleaned_data["email"]) if address]
 
 
 class RoleForm(forms.Form):

@@ -38,6 +38,8 @@ PARTICIPANTS_BY_ADDRESS = Limit("participant-ip", 200, 900)
 OTHER_BROWSERS = Limit("participant-browser", 100, 900)
 #: Sign-ins that begin at a provider of OpenID Connect; each makes a session.
 OIDC_BY_ADDRESS = Limit("oidc-ip", 300, 900)
+#: Mails to strangers by one user.
+INVITATIONS_BY_USER = Limit("invitation-mail", 500, 3600)
 RESETS_BY_ADDRESS = Limit("reset-ip", 10, 3600)
 RESETS_BY_MAIL = Limit("reset-mail", 3, 3600)
 

@@ -138,7 +138,7 @@ def resolve_landing(landing: str) -> ResolverMatch | None:
 
 class Invitation(models.Model):
     """A link that gives a role. Only the digest of its secret is stored. `landing` is the first page; if that is the
-    page of a campaign, an annotator has access to that campaign only."""
+    page of a campaign, an annotator has access to that campaign only. `email`: to whom it is sent by mail."""
 
     class State(models.TextChoices):
         OPEN = "open", _("Open")
@@ -150,6 +150,8 @@ class Invitation(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=10, choices=Role.choices)
     label = models.CharField(max_length=100, blank=True)
+    email = models.EmailField(blank=True, default="", db_default="")
+    mailed_at = models.DateTimeField(null=True, blank=True)
     digest = models.CharField(max_length=64, unique=True)
     landing = models.CharField(max_length=200, blank=True)
     expires_at = models.DateTimeField()
@@ -171,6 +173,11 @@ class Invitation(models.Model):
         match = resolve_landing(self.landing) if self.role == Role.ANNOTATOR else None
         kind = CAMPAIGN_PAGES.get(match.view_name) if match else None
         return f"{kind}:{match.kwargs['pk']}" if match and kind else ""
+
+    @property
+    def topic(self) -> str:
+        """The value of `Mail.about` for the mails of this invitation."""
+        return f"invitation:{self.pk}"
 
     @property
     def state(self) -> str:

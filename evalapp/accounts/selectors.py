@@ -2,12 +2,13 @@
 
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import CharField, Count, OuterRef, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Cast, Concat
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from evalapp.common.errors import NotAllowed, NotThere
-from evalapp.common.models import AuditEvent
+from evalapp.common.models import AuditEvent, Mail
 
 from .models import ApiToken, Invitation, Membership, Project, User
 from .roles import ROLES_FOR, Need
@@ -152,6 +153,12 @@ def list_invitations(project: Project) -> QuerySet[Invitation]:
 
 
 def with_creators(links: QuerySet[Invitation]) -> QuerySet[Invitation]:
-    """Add the creator of each link and `creator_role`, the creator's current role, for `Invitation.state`."""
+    """Add the creator of each link, `creator_role` (the creator's current role) for `Invitation.state`, and
+    `mail_state` and `mail_error` of its last mail."""
     role = Membership.objects.filter(project=OuterRef("project_id"), user=OuterRef("created_by_id")).values("role")[:1]
-    return links.select_related("created_by", "project").annotate(creator_role=Subquery(role))
+    mails = Mail.objects.filter(about=Concat(Value("invitation:"), Cast(OuterRef("pk"), CharField()))).order_by("-pk")
+    return links.select_related("created_by", "project").annotate(
+        creator_role=Subquery(role),
+        mail_state=Subquery(mails.values("state")[:1]),
+        mail_error=Subquery(mails.values("error")[:1]),
+    )

@@ -30,6 +30,7 @@ urlpatterns = [
     path("projects/<slug:slug>/people/invite/", people.invite, name="invitation-create"),
     path("projects/<slug:slug>/people/<int:pk>/role/", people.member_role, name="member-role"),
     path("projects/<slug:slug>/people/<int:pk>/remove/", people.member_remove, name="member-remove"),
+    path("projects/<slug:slug>/people/invitations/<int:pk>/send/", people.invitation_send, name="invitation-send"),
     path(
         "projects/<slug:slug>/people/invitations/<int:pk>/revoke/", people.invitation_revoke, name="invitation-revoke"
     ),

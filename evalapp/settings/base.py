@@ -334,6 +334,7 @@ SPECTACULAR_SETTINGS = {
     ],
     "ENUM_NAME_OVERRIDES": {
         "InvitationStateEnum": "evalapp.accounts.models.Invitation.State",
+        "MailStateEnum": "evalapp.common.models.Mail.State",
         "RunStateEnum": "evalapp.common.models.Run.State",
         "UploadStateEnum": "annotation.models.Upload.State",
         "CampaignStateEnum": "annotation.models.Campaign.State",

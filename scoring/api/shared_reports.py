@@ -1,5 +1,6 @@
 """Reports for people who do not sign in, for programs."""
 
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from drf_spectacular.types import OpenApiTypes
@@ -81,7 +82,7 @@ class ReportList(APIView):
         computed."""
         project = get_project(user=request.user, slug=slug, need="manage")
         report, secret = create_report(project=project, user=request.user, **read_body(NewReportSerializer, request))
-        report.link = request.build_absolute_uri(f"/reports/{secret}/")
+        report.link = request.build_absolute_uri(reverse("scoring:shared-report", args=[secret]))
         return Response(CreatedReportSerializer(report).data, status=201, headers={"Cache-Control": "no-store"})
 
 

@@ -7,6 +7,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -43,7 +44,7 @@ def create(request: HttpRequest, project: Project) -> HttpResponse:
     context: dict[str, Any] = {"project": project, "form": form, "is_empty": not has_outputs(project)}
     if created := submit(form, partial(create_report, project=project, user=request.user)):
         row, secret = created
-        context |= {"row": row, "link": request.build_absolute_uri(f"/reports/{secret}/")}
+        context |= {"row": row, "link": request.build_absolute_uri(reverse("scoring:shared-report", args=[secret]))}
     response = page(request, "scoring/reports/create.html", context, status=422 if form.errors else 200)
     response.headers["Cache-Control"] = "no-store"
     return response

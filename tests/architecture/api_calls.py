@@ -109,7 +109,7 @@ CALLS: dict[str, Call] = {
     "projects_create": Call({"slug": "weekend", "name": "Weekend chat"}),
     "projects_update": Call({"notes": "Replies of four systems.", "licence": "CC BY 4.0"}),
     "projects_delete": Call(query="?confirm=alpha"),
-    "invitations_create": Call({"role": "annotator", "label": "Friends of the lab", "days": 14, "max_uses": 5}),
+    "invitations_create": Call({"role": "annotator", "label": "Nova", "email": "nova@example.org", "days": 14}),
     "tokens_create": Call({"name": "notebook", "scopes": ["read", "write"], "days": 30}),
     "runs_retry": Call(before=_state(Run, "run", Run.State.CANCELLED)),
     "projects_writing_create": Call(

@@ -82,6 +82,7 @@ PAGES: dict[str, list[Rule]] = {
     "accounts:invitation-create": [R("manage"), R("manage", "post")],
     "accounts:member-role": [R("manage", "post", {"role": "viewer"}, pk="member")],
     "accounts:member-remove": [R("manage", "post", pk="member")],
+    "accounts:invitation-send": [R("manage", "post", pk="invitation")],
     "accounts:invitation-revoke": [R("manage", "post", pk="invitation")],
     # ---- data
     "annotation:item-list": [R("read")],
@@ -334,6 +335,7 @@ API: dict[str, list[Rule]] = {
     ],
     "api-invitation-list": [R("manage"), R("manage", "post")],
     "api-invitation": [R("manage", pk="invitation"), R("manage", "delete", pk="invitation")],
+    "api-invitation-send": [R("manage", "post", pk="mailed invitation")],
     "api-token-list": [R("signed-in"), R("signed-in", "post")],
     "api-token": [R("mine", pk="token"), R("mine", "delete", pk="token")],
     # ---- runs

@@ -16,7 +16,7 @@ from annotation.services.recruitments import ban_participant, create_recruitment
 from annotation.services.writing_acts import flag_task
 from annotation.services.writing_attempts import submit_attempt
 from annotation.services.writing_handout import get_next_task
-from evalapp.accounts.models import Identity, Membership, Project, User
+from evalapp.accounts.models import Identity, Invitation, Membership, Project, User
 from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
@@ -88,6 +88,8 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
     flag_assignment(user=annotator, public=assignment.public, reason=ItemFlag.Reason.choices[0][0], text="broken")
     invitation, secret = create_invitation(project=project, role=Role.VIEWER, actor=owner)
     link, _ = create_invitation(project=project, role=Role.ANNOTATOR, actor=owner, landing=f"/my/{campaign.pk}/")
+    mailed, _ = create_invitation(project=project, role=Role.VIEWER, actor=owner)
+    Invitation.objects.filter(pk=mailed.pk).update(email=f"nova@{project.slug}.example.org")
     identity = Identity.objects.create(user=annotator, issuer="https://uni.example.org", subject=project.slug)
     token, _ = create_token(user=annotator, name="t", scopes=["read"])
     waiting = Run.objects.create(project=project, kind="score", title="Waiting", input_hash=f"waiting-{project.pk}")
@@ -133,6 +135,7 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "assignment": assignment.public,
             "flag": ItemFlag.objects.get(campaign=campaign).pk,
             "invitation": invitation.pk,
+            "mailed invitation": mailed.pk,
             "campaign link": link.pk,
             "secret": secret,
             "token": token.pk,

@@ -72,7 +72,8 @@ SHEET = b"""id,item_id,prompt,GPT-4 reply,Llama reply,fluency
 ROUTES_WITHOUT_PAGE = {
     "accounts:oidc-start", "accounts:oidc-callback", "accounts:identity-confirm", "accounts:identity-disconnect",
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
-    "accounts:invitation-revoke", "accounts:password-reset-confirm", "accounts:own-data-file",
+    "accounts:invitation-revoke", "accounts:invitation-send", "accounts:password-reset-confirm",
+    "accounts:own-data-file",
     "run-cancel", "run-retry", "health-live",
     "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
     "scoring:choose", "scoring:games", "scoring:annotate",

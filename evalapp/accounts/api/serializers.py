@@ -16,6 +16,7 @@ from evalapp.common.api.fields import (
     TruthField,
     WholeSerializer,
 )
+from evalapp.common.models import Mail
 
 
 class ProjectSerializer(StrictSerializer, StrictModelSerializer):
@@ -105,12 +106,16 @@ class RoleSerializer(StrictSerializer, WholeSerializer):
 
 
 class InvitationSerializer(serializers.ModelSerializer):
+    """An invitation. `mail`: the state of its last mail, null if there is none or if it was sent over 30 days ago."""
+
     state = ChoiceField(choices=Invitation.State.choices, read_only=True)
+    mail = ChoiceField(choices=Mail.State.choices, read_only=True, allow_null=True, source="mail_state")
 
     class Meta:
         model = Invitation
         fields = [
-            "id", "role", "label", "landing", "state", "expires_at", "max_uses", "uses", "revoked_at", "created_at",
+            "id", "role", "label", "email", "landing", "state", "mail", "mailed_at", "expires_at", "max_uses", "uses",
+            "revoked_at", "created_at",
         ]  # fmt: skip
         read_only_fields = fields
 
@@ -118,6 +123,9 @@ class InvitationSerializer(serializers.ModelSerializer):
 class NewInvitationSerializer(StrictSerializer):
     role = ChoiceField(choices=Role.choices)
     label = TextField(max_length=100, required=False, allow_blank=True)
+    email = TextField(
+        max_length=254, required=False, allow_blank=True, help_text="Send the link there; it is then for one person."
+    )
     days = serializers.IntegerField(default=14, min_value=1, max_value=invitations.MAX_DAYS)
     max_uses = serializers.IntegerField(default=1, min_value=1, max_value=invitations.MAX_USES)
     landing = TextField(

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from .people import InvitationList, InvitationShow, MemberList, MemberShow
+from .people import InvitationList, InvitationSend, InvitationShow, MemberList, MemberShow
 from .projects import ProjectList, ProjectShow
 from .tokens import TokenList, TokenShow
 
@@ -13,6 +13,7 @@ urlpatterns = [
     path("projects/<slug:slug>/members/<int:pk>/", MemberShow.as_view(), name="api-member"),
     path("projects/<slug:slug>/invitations/", InvitationList.as_view(), name="api-invitation-list"),
     path("invitations/<int:pk>/", InvitationShow.as_view(), name="api-invitation"),
+    path("invitations/<int:pk>/send/", InvitationSend.as_view(), name="api-invitation-send"),
     path("tokens/", TokenList.as_view(), name="api-token-list"),
     path("tokens/<int:pk>/", TokenShow.as_view(), name="api-token"),
 ]

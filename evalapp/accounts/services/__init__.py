@@ -12,6 +12,7 @@ from .invitations import (
     join_with_new_account,
     revoke_invitation,
 )
+from .mailed_invitations import invite_by_mail, resend_invitation
 from .members import add_member, change_role, lift_campaign_limit, remove_member
 from .own_data import close_account, collect, withdraw_texts
 from .projects import (

@@ -20,6 +20,7 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import check_no_participant, with_creators
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.common.mails import cancel_mails
 from evalapp.common.naming import check_names, find_name_faults
 from evalapp.names import fold_confusables
 
@@ -187,5 +188,6 @@ def revoke_invitation(*, invitation: Invitation, actor: User) -> Invitation:
     """Revoke a link. Members who joined with it remain. Idempotent."""
     if Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now()):
         audit.record(verb="invitation.revoked", project=invitation.project, actor=actor, object=invitation.pk)
+        cancel_mails(about=invitation.topic)
     invitation.refresh_from_db()
     return invitation

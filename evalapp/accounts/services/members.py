@@ -13,6 +13,7 @@ from evalapp.accounts.roles import ROLES_FOR, Role, need_to_invite
 from evalapp.accounts.selectors import check_no_participant, former_pseudonyms
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.mails import cancel_mails
 
 #: Without characters that are easily confused.
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
@@ -71,8 +72,9 @@ def _revoke_links(member: Membership, *, actor: User, except_roles: Collection[s
     """Revoke the invitations that this member created, except those to `except_roles`."""
     links = Invitation.objects.filter(project=member.project, created_by=member.user, revoked_at=None)
     links = links.exclude(role__in=except_roles)
-    for link in list(links.values_list("pk", flat=True)):
-        audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link)
+    for link in links:
+        audit.record(verb="invitation.revoked", project=member.project, actor=actor, object=link.pk)
+        cancel_mails(about=link.topic)
     links.update(revoked_at=timezone.now())
 
 

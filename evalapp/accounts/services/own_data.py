@@ -10,7 +10,7 @@ from axes.models import AccessAttempt, AccessFailureLog, AccessLog
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from evalapp.accounts.models import ApiToken, Identity, Membership, User
+from evalapp.accounts.models import ApiToken, Identity, Invitation, Membership, User
 from evalapp.common import audit
 from evalapp.common.audit_chain import erase_person
 from evalapp.common.errors import BadInput, Conflict
@@ -88,7 +88,9 @@ def close_account(*, user: User, password: str) -> User:
     name = user.username
     ApiToken.objects.filter(user=user).delete()
     Identity.objects.filter(user=user).delete()
-    Mail.objects.filter(to__iexact=user.email).delete()
+    if user.email:
+        Mail.objects.filter(to__iexact=user.email).delete()
+        Invitation.objects.filter(email__iexact=user.email).update(email="")
     for model in (AccessAttempt, AccessLog, AccessFailureLog):
         model.objects.filter(username=name).delete()
     user.username, user.email, user.first_name, user.last_name = _anonymous_name(user), "", "", ""

@@ -60,7 +60,7 @@ def invitation(request: HttpRequest, secret: str) -> HttpResponse:
         return _welcome(request, *accept_invitation(secret=secret, user=request.user))
     if request.method == "POST":
         check_passwords()
-    form = JoinForm(request.POST or None)
+    form = JoinForm(request.POST or None, initial={"email": row.email})
     if joined := submit(form, partial(join_with_new_account, secret=secret)):
         login(request, joined[0].user, backend="evalapp.accounts.backends.PasswordBackend")
         return _welcome(request, *joined)

@@ -1,24 +1,30 @@
 """Pages of the members of a project and its invitations."""
 
 from functools import partial
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from evalapp.accounts.forms import InvitationForm, RoleForm, submit
+from evalapp.accounts.links import make_invitation_link
 from evalapp.accounts.models import Invitation, Project
 from evalapp.accounts.roles import Role
 from evalapp.accounts.selectors import can, get_member, list_invitations, list_members
 from evalapp.accounts.services import (
     change_role,
     create_invitation,
+    invite_by_mail,
     lift_campaign_limit,
     remove_member,
+    resend_invitation,
     revoke_invitation,
 )
 from evalapp.common.errors import BadInput, EvalappError, NotThere
+from evalapp.common.mails import is_mail_set_up
 from evalapp.common.pages import page, project_page
 
 
@@ -28,6 +34,7 @@ def _context(request: HttpRequest, project: Project) -> dict:
         "project": project,
         "members": list(list_members(project)),
         "manages": manages,
+        "may_mail": is_mail_set_up(),
         "roles": Role.choices,
         "invitations": list(list_invitations(project)[:100]) if manages else [],
     }
@@ -40,15 +47,35 @@ def members(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="manage", POST="manage")
 def invite(request: HttpRequest, project: Project) -> HttpResponse:
-    """Create an invitation. Only the response to the POST contains the link."""
-    form = InvitationForm(request.POST or None)
+    """Create an invitation, or send one to each address. Only the response to the POST contains the link."""
+    form = InvitationForm(request.POST or None, may_mail=is_mail_set_up())
     context: dict = {"project": project, "form": form}
-    if created := submit(form, partial(create_invitation, project=project, actor=request.user)):
-        row, secret = created
-        context |= {"invitation": row, "link": request.build_absolute_uri(f"/invitations/{secret}/")}
+    if created := submit(form, partial(_invite, request=request, project=project)):
+        if len(created) > 1 or created[0][0].email:
+            messages.success(request, _describe_sent(len(created)))
+            return redirect("accounts:member-list", project.slug)
+        row, secret = created[0]
+        context |= {"invitation": row, "link": make_invitation_link(request, secret)}
     response = page(request, "accounts/people/invite.html", context, status=422 if form.errors else 200)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _invite(
+    *, request: HttpRequest, project: Project, email: list[str], max_uses: int, **options: Any
+) -> list[tuple[Invitation, str]]:
+    """Return the new invitations and their secrets."""
+    if email:
+        link_to = partial(make_invitation_link, request)
+        return invite_by_mail(project=project, actor=request.user, emails=email, link_to=link_to, **options)
+    return [create_invitation(project=project, actor=request.user, max_uses=max_uses, **options)]
+
+
+def _describe_sent(count: int) -> str:
+    text = ngettext(
+        "%(count)d invitation is being sent by mail.", "%(count)d invitations are being sent by mail.", count
+    )
+    return text % {"count": count}
 
 
 @project_page(POST="manage")
@@ -91,11 +118,29 @@ def _still_in(request: HttpRequest, project: Project) -> bool:
     return can(user=request.user, project=project, need="read")
 
 
-@project_page(POST="manage")
-def invitation_revoke(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+def _find_invitation(project: Project, pk: int) -> Invitation:
     invitation = Invitation.objects.select_related("project").filter(project=project, pk=pk).first()
     if invitation is None:
         raise NotThere(_("This project has no such invitation."))
+    return invitation
+
+
+@project_page(POST="manage")
+def invitation_send(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    """Send an invitation again, with a new link."""
+    invitation = _find_invitation(project, pk)
+    try:
+        resend_invitation(invitation=invitation, actor=request.user, link_to=partial(make_invitation_link, request))
+    except EvalappError as error:
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, _("The invitation is being sent again. Its earlier link no longer works."))
+    return redirect("accounts:member-list", project.slug)
+
+
+@project_page(POST="manage")
+def invitation_revoke(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
+    invitation = _find_invitation(project, pk)
     revoke_invitation(invitation=invitation, actor=request.user)
     messages.success(request, _("Invitation revoked. Members who joined with it remain."))
     return redirect("accounts:member-list", project.slug)
