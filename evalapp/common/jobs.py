@@ -30,6 +30,8 @@ class Job:
     label: name of the kind for users.
     gone: `(run) -> str`, says that the result of the run has been deleted since; empty if not.
     spent: `(run) -> bool`, whether the input of an unsuccessful run has been removed, so that it cannot be retried.
+    event: first part of the names of the events by which webhooks and mails report its end: `run`, `training`, or
+        empty for none.
     is_former: a name of an earlier version, which the API still accepts."""
 
     kind: str
@@ -43,6 +45,7 @@ class Job:
     label: Any = ""
     gone: str = ""
     spent: str = ""
+    event: str = ""
     is_former: bool = False
 
     @property

@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 
 from . import audit
 from .errors import Conflict
+from .hooks import RUN_ENDED
 from .jobs import FALLBACK, find_job, get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
 
@@ -161,6 +162,8 @@ def finish_run(run: Run, state: str, **fields: Any) -> bool:
         if changed and state != Run.State.SUCCEEDED:
             run.refresh_from_db()
             tidy_up(run)
+        if changed:
+            RUN_ENDED.call(run=run, state=state)
     _send_next(run)
     return changed == 1
 

@@ -43,6 +43,7 @@ INSTALLED_APPS = [
     "axes",
     "evalapp.accounts",
     "evalapp.common",
+    "evalapp.events",
     "annotation",
     "retrieval",
     "scoring",
@@ -237,6 +238,11 @@ CONTENT_SECURITY_POLICY = {
 BACKUP_FOLDER = env.backup_folder()
 BACKUP_TIME = env.time_of_day("BACKUP_TIME", "03:30")
 BACKUP_KEEP = env.number("BACKUP_KEEP", 7, 1, 10_000)
+
+# ---- webhooks -------------------------------------------------------------------------------------------
+
+#: Hosts that webhooks may name, with a port if it is not that of the scheme, and internal networks they may be in.
+WEBHOOK_HOSTS, WEBHOOK_NETWORKS = env.webhook_hosts()
 
 # ---- uploads --------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Read and validate environment variables. Every setting of an operator is declared here;
 `docs/reference/settings.md` is generated from this table, and a test compares the two."""
 
+import ipaddress
 import json
 import os
 import re
@@ -102,6 +103,12 @@ SETTINGS = (
     Setting("BACKUP_FOLDER", "none", "Folder that gets a backup of the installation every day."),
     Setting("BACKUP_TIME", "03:30", "Time of that backup, UTC."),
     Setting("BACKUP_KEEP", "7", "Number of daily backups to keep; older ones are removed."),
+    Setting(
+        "WEBHOOK_HOSTS",
+        "none: webhooks are not sent",
+        "Hosts that webhooks may be sent to, separated by commas: hooks.example.org, hooks.example.org:8443. An "
+        "internal host also needs its address or network: receiver.lan:8080,10.1.2.0/24.",
+    ),
     Setting("MAX_UPLOAD_MB", "2048", "Largest upload in megabytes; larger ones are refused before the body is read."),
     Setting("MIN_FREE_MB", "200", "Uploads are refused if fewer megabytes of disk are free."),
     Setting("MAX_ROW_KB", "1024", "Longest row of an upload in kilobytes."),
@@ -313,6 +320,36 @@ def hsts(behind_tls: bool) -> tuple[int, bool, bool]:
             "HSTS_PRELOAD=1 requires HSTS_SUBDOMAINS=1 and HSTS_SECONDS of at least 31536000 (one year)."
         )
     return (seconds, subdomains, preload) if behind_tls else (0, False, False)
+
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def webhook_hosts() -> tuple[frozenset[str], tuple[_Network, ...]]:
+    """Return the hosts of WEBHOOK_HOSTS, such as `hooks.example.org` and `[fd00::5]:8080`, and its networks. An
+    address is both: a host, and a network of one address."""
+    hosts, networks = set(), []
+    for entry in names("WEBHOOK_HOSTS"):
+        if "/" in entry:
+            networks.append(_read_network(entry))
+            continue
+        match = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9.-]*[a-z0-9])?)(:([0-9]{1,5}))?", entry.lower())
+        if match is None or not 0 < int(match[4] or 443) < 65_536:
+            raise ImproperlyConfigured(
+                f"WEBHOOK_HOSTS: {entry!r} must be a host such as hooks.example.org or hooks.example.org:8443, or a "
+                "network such as 10.1.2.0/24; no wildcards, no https://."
+            )
+        hosts.add(entry.lower())
+        if match[1].startswith("[") or re.fullmatch(r"[0-9.]+", match[1]):
+            networks.append(_read_network(match[1].strip("[]")))
+    return frozenset(hosts), tuple(networks)
+
+
+def _read_network(entry: str) -> _Network:
+    try:
+        return ipaddress.ip_network(entry)
+    except ValueError as error:
+        raise ImproperlyConfigured(f"WEBHOOK_HOSTS: {error}.") from None
 
 
 def backup_folder() -> str:

@@ -1,0 +1,1 @@
+"""Record events, set up webhooks, and deliver events to them."""

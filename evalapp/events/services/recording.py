@@ -1,0 +1,54 @@
+"""Record events in the transaction in which they happen, so that an event of a transaction that is rolled back is never
+reported, and one that is committed is reported at least once."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.urls import reverse
+
+from evalapp.accounts.models import Project
+from evalapp.common.jobs import find_job
+from evalapp.common.models import Run
+
+from ..models import Delivery, Event, Webhook
+from .delivering import dispatch
+
+
+def record_event(
+    *, project: Project, kind: str, data: dict[str, Any], path: str = "", key: str = ""
+) -> Event | None:
+    """Record an event and plan its deliveries. `data` has no texts and no names of people; `path` is the page that
+    shows the event. With `key` it is recorded once: later calls return None."""
+    if key and Event.objects.filter(project=project, kind=kind, key=key).exists():
+        return None
+    try:
+        with transaction.atomic():
+            event = Event.objects.create(project=project, kind=kind, data=data, path=path, key=key)
+            for webhook in Webhook.objects.filter(project=project, active=True).order_by("pk"):
+                if kind in webhook.events:
+                    plan_delivery(event, webhook)
+    except IntegrityError:
+        if key and Event.objects.filter(project=project, kind=kind, key=key).exists():
+            return None  # another worker was faster
+        raise
+    return event
+
+
+def plan_delivery(event: Event, webhook: Webhook) -> Delivery:
+    """Create a delivery, which a worker sends after the transaction."""
+    delivery = Delivery.objects.create(webhook=webhook, event=event)
+    transaction.on_commit(lambda: dispatch(delivery.pk))
+    return delivery
+
+
+def record_run_end(*, run: Run, state: str) -> None:
+    """Record that a run has ended, if its kind reports that."""
+    job = find_job(run.kind)
+    if job is None or not job.event or state == Run.State.CANCELLED:
+        return
+    record_event(
+        project=run.project,
+        kind=f"{job.event}.{state}",
+        path=reverse("run", args=[run.project.slug, run.pk]),
+        data={"run": run.pk, "kind": run.kind, "title": run.title},
+    )
