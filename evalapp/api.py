@@ -10,6 +10,7 @@ urlpatterns = [
     path("docs/", SpectacularSwaggerSplitView.as_view(url_name="api-schema"), name="api-docs"),
     path("", include("evalapp.accounts.api.urls")),
     path("", include("evalapp.common.api.urls")),
+    path("", include("evalapp.events.api.urls")),
     path("", include("annotation.api.urls")),
     path("", include("retrieval.api.urls")),
     path("", include("scoring.api.urls")),

@@ -72,7 +72,7 @@ def configure() -> None:
         worker_cancel_long_running_tasks_on_connection_loss=False,
         worker_hijack_root_logger=False,
         timezone="UTC",
-        imports=["evalapp.common.tasks", "retrieval.tasks", "scoring.tasks"],
+        imports=["evalapp.common.tasks", "evalapp.events.tasks", "retrieval.tasks", "scoring.tasks"],
         # In the queue `live`, whose tasks are short; in others, lost runs would wait for the trainings before them.
         beat_schedule={
             "reconcile": {
@@ -84,6 +84,11 @@ def configure() -> None:
                 "task": "evalapp.seal_audit",
                 "schedule": 60.0,
                 "options": {"queue": "live", "expires": 60},
+            },
+            "watch-events": {
+                "task": "evalapp.watch_events",
+                "schedule": 30.0,
+                "options": {"queue": "live", "expires": 30},
             },
         },
     )

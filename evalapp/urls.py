@@ -7,6 +7,7 @@ urlpatterns = [
     path("api/v1/", include("evalapp.api")),
     path("", include("evalapp.accounts.urls")),  # before common, because /projects/new/ is not a project
     path("", include("evalapp.common.urls")),
+    path("", include("evalapp.events.urls")),
     path("", include("annotation.urls")),
     path("", include("retrieval.urls")),
     path("", include("scoring.urls")),

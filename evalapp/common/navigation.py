@@ -69,7 +69,13 @@ GROUPS: tuple[tuple[Any, tuple[Place, ...]], ...] = (
         ),
     ),
     (_("Export"), (Place(_("Exports"), "annotation:export-list"),)),
-    (_("Settings"), (Place(_("Settings"), "accounts:project-settings", "manage"),)),
+    (
+        _("Settings"),
+        (
+            Place(_("Settings"), "accounts:project-settings", "manage"),
+            Place(_("Webhooks"), "events:webhook-list", "manage"),
+        ),
+    ),
 )
 
 

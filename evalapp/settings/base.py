@@ -352,6 +352,7 @@ SPECTACULAR_SETTINGS = {
         "CorpusPartKindEnum": "retrieval.models.CorpusPart.Kind",
         "CorpusPartStateEnum": "retrieval.models.CorpusPart.State",
         "EvaluatorStateEnum": "scoring.models.Evaluator.State",
+        "DeliveryStateEnum": "evalapp.events.models.Delivery.State",
         "ReportStateEnum": "scoring.models.SharedReport.State",
     },
 }

@@ -110,6 +110,10 @@ CALLS: dict[str, Call] = {
     "projects_update": Call({"notes": "Replies of four systems.", "licence": "CC BY 4.0"}),
     "projects_delete": Call(query="?confirm=alpha"),
     "invitations_create": Call({"role": "annotator", "label": "Nova", "email": "nova@example.org", "days": 14}),
+    "webhooks_create": Call(
+        {"name": "lab", "url": "https://hooks.example.org/evalapp", "events": ["campaign.complete", "run.failed"]}
+    ),
+    "webhooks_update": Call({"active": False}),
     "tokens_create": Call({"name": "notebook", "scopes": ["read", "write"], "days": 30}),
     "runs_retry": Call(before=_state(Run, "run", Run.State.CANCELLED)),
     "projects_writing_create": Call(

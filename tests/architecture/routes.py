@@ -84,6 +84,14 @@ PAGES: dict[str, list[Rule]] = {
     "accounts:member-remove": [R("manage", "post", pk="member")],
     "accounts:invitation-send": [R("manage", "post", pk="invitation")],
     "accounts:invitation-revoke": [R("manage", "post", pk="invitation")],
+    # ---- webhooks
+    "events:webhook-list": [R("manage")],
+    "events:webhook-new": [R("manage"), R("manage", "post")],
+    "events:webhook": [R("manage", pk="webhook"), R("manage", "post", pk="webhook")],
+    "events:webhook-renew": [R("manage", "post", pk="webhook")],
+    "events:webhook-test": [R("manage", "post", pk="webhook")],
+    "events:webhook-delete": [R("manage", "post", pk="webhook")],
+    "events:delivery-repeat": [R("manage", "post", pk="webhook", delivery="delivery")],
     # ---- data
     "annotation:item-list": [R("read")],
     "annotation:item-show": [R("read", pk="item")],
@@ -336,6 +344,19 @@ API: dict[str, list[Rule]] = {
     "api-invitation-list": [R("manage"), R("manage", "post")],
     "api-invitation": [R("manage", pk="invitation"), R("manage", "delete", pk="invitation")],
     "api-invitation-send": [R("manage", "post", pk="mailed invitation")],
+    "api-webhook-list": [
+        R("manage"),
+        R("manage", "post", {"name": "x", "url": "https://hooks.example.org/", "events": ["run.failed"]}),
+    ],
+    "api-webhook": [
+        R("manage", pk="webhook"),
+        R("manage", "patch", {"active": False}, pk="webhook"),
+        R("manage", "delete", pk="webhook"),
+    ],
+    "api-webhook-secret": [R("manage", "post", pk="webhook")],
+    "api-webhook-test": [R("manage", "post", pk="webhook")],
+    "api-delivery-list": [R("manage", pk="webhook")],
+    "api-delivery-repeat": [R("manage", "post", pk="delivery")],
     "api-token-list": [R("signed-in"), R("signed-in", "post")],
     "api-token": [R("mine", pk="token"), R("mine", "delete", pk="token")],
     # ---- runs

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from django.test import override_settings
+
 from annotation.models import Assignment, ItemFlag, Upload, WritingCampaign, WrittenReference
 from annotation.services import campaigns, exports, judging
 from annotation.services.campaigns import create_writing, open_campaign
@@ -21,6 +23,8 @@ from evalapp.accounts.roles import Role
 from evalapp.accounts.services import create_invitation, create_token
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
+from evalapp.events.models import Delivery
+from evalapp.events.services.webhooks import create_webhook, send_test
 from scoring.boards.systems.query import SystemsQuery
 from scoring.models import ScoreSet
 from scoring.services.scores import apply_evaluator
@@ -158,8 +162,20 @@ def make_side(project: Project, *, owner: User, annotator: User, other: User) ->
             "written public": written.public,
             "writing link": writing_link.pk,
             **hired,
+            **make_webhook(project, owner=owner),
         },
     )
+
+
+def make_webhook(project: Project, *, owner: User) -> dict[str, Any]:
+    """A webhook with a delivery that was given up."""
+    with override_settings(WEBHOOK_HOSTS=frozenset({"hooks.example.org"})):
+        webhook, _ = create_webhook(
+            project=project, actor=owner, name="lab", url="https://hooks.example.org/in", events=["run.failed"]
+        )
+    delivery = send_test(webhook=webhook, actor=owner)
+    Delivery.objects.filter(pk=delivery.pk).update(state=Delivery.State.FAILED, problem=Delivery.Problem.HOST)
+    return {"webhook": webhook.pk, "delivery": delivery.pk}
 
 
 def make_hired(project: Project, *, owner: User) -> dict[str, Any]:

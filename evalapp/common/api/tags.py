@@ -4,7 +4,7 @@ from typing import Any
 
 #: The chapters in the order of the document, with the parts of addresses that they cover.
 TAGS = {
-    "Projects": ("projects", "members", "invitations"),
+    "Projects": ("projects", "members", "invitations", "webhooks", "deliveries"),
     "Data": (
         "items", "systems", "outputs", "ratings", "comparisons", "dialogues", "uploads", "exports", "confirmations",
     ),

@@ -6,7 +6,6 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
@@ -14,6 +13,7 @@ from django.utils import timezone
 from evalapp import __version__
 from evalapp.common import audit
 from evalapp.common.errors import EvalappError
+from evalapp.common.mails import site_address
 
 from ..models import Delivery, Event
 from . import signing
@@ -55,7 +55,7 @@ def make_body(event: Event) -> bytes:
         "type": event.kind,
         "timestamp": event.created_at.isoformat(),
         "project": event.project.slug,
-        "url": f"{settings.SITE_URL}{event.path}",
+        "url": site_address(event.path),
         "data": event.data,
     }
     return json.dumps(content, ensure_ascii=False).encode()

@@ -14,9 +14,7 @@ from ..models import Delivery, Event, Webhook
 from .delivering import dispatch
 
 
-def record_event(
-    *, project: Project, kind: str, data: dict[str, Any], path: str = "", key: str = ""
-) -> Event | None:
+def record_event(*, project: Project, kind: str, data: dict[str, Any], path: str = "", key: str = "") -> Event | None:
     """Record an event and plan its deliveries. `data` has no texts and no names of people; `path` is the page that
     shows the event. With `key` it is recorded once: later calls return None."""
     if key and Event.objects.filter(project=project, kind=kind, key=key).exists():

@@ -88,6 +88,8 @@ def _exchange(line: _Line, target: Target, body: bytes, headers: Mapping[str, st
     connection.sock = line.socket
     connection.request("POST", target.path, body, {"Host": target.authority, "Connection": "close", **headers})
     response = connection.getresponse()
+    if line.is_late:  # a cut among the headers looks like their end
+        raise TimeoutError
     with contextlib.suppress(OSError, http.client.HTTPException):
         response.read(ANSWER_BYTES)
     return response.status
