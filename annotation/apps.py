@@ -22,6 +22,8 @@ class AnnotationConfig(AppConfig):
         common_hooks.OWN_DATA.register("annotation.services.own_data:own_parts")
         common_hooks.WITHDRAW_TEXTS.register("annotation.services.own_data:withdraw_texts")
         common_hooks.SEARCHES.register("annotation.selectors.project_search:find_matches")
+        common_hooks.EVENT_FINDERS.register("annotation.services.campaign_events:find_campaign_events")
+        common_hooks.WEEK_REPORTERS.register("annotation.services.campaign_events:report_week")
         post_migrate.connect(after_migrate, sender=self)
         overview.register_figures("data", 10, data.count_data)
         overview.register_count(_("Items"), 10, data.count_items)

@@ -90,6 +90,12 @@ def configure() -> None:
                 "schedule": 30.0,
                 "options": {"queue": "live", "expires": 30},
             },
+            # Every day, because no scheduler may run on a Monday morning.
+            "report-week": {
+                "task": "evalapp.report_week",
+                "schedule": crontab(hour=6, minute=0),
+                "options": {"queue": "cpu", "expires": 12 * 3600},
+            },
         },
     )
     if settings.BACKUP_FOLDER:

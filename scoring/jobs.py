@@ -18,6 +18,7 @@ score = Job(
     give_up=_SERVICES + "scores:give_up_scores",
     label=_("Scores of an evaluator"),
     gone=_RESULTS + "scores_gone",
+    event="run",
 )
 combine = Job(
     "combine",
@@ -28,6 +29,7 @@ combine = Job(
     params=_SERVICES + "combining:CombineOptions",
     label=_("Combined evaluator"),
     gone=_RESULTS + "scores_gone",
+    event="run",
 )
 judge = Job(
     "judge",
@@ -39,6 +41,7 @@ judge = Job(
     give_up=_SERVICES + "scores:give_up_scores",
     label=_("Judge"),
     gone=_RESULTS + "scores_gone",
+    event="run",
 )
 judge_check = Job(
     "judge-check",
@@ -60,6 +63,7 @@ train = Job(
     give_up=_SERVICES + "artefacts:give_up_evaluator",
     label=_("Training"),
     gone=_RESULTS + "evaluator_gone",
+    event="training",
 )
 plan = Job(
     "plan",
@@ -79,6 +83,7 @@ select_references = Job(
     params=_SERVICES + "reference_selection:ReferenceSelection",
     label=_("Selection of references"),
     gone=_RESULTS + "references_gone",
+    event="run",
 )
 preview_references = Job(
     "preview-references",
@@ -97,6 +102,7 @@ reliability = Job(
     request=_SERVICES + "reports:start_curves",
     params=_SERVICES + "reports:CurveOptions",
     label=_("Reliability of references"),
+    event="run",
 )
 robustness = Job(
     "robustness",
@@ -106,6 +112,7 @@ robustness = Job(
     request=_SERVICES + "reports:start_robustness",
     params=_SERVICES + "reports:RobustnessOptions",
     label=_("Robustness"),
+    event="run",
 )
 selection = Job(
     "selection",
@@ -115,6 +122,7 @@ selection = Job(
     request=_SERVICES + "reports:start_selection",
     params=_SERVICES + "reports:SelectionOptions",
     label=_("Selection of checkpoints"),
+    event="run",
 )
 games = Job(
     "games",
@@ -125,6 +133,7 @@ games = Job(
     params=_SERVICES + "reports:GamesOptions",
     label=_("Games between systems"),
     gone=_RESULTS + "evaluator_gone",
+    event="run",
 )
 artefact = Job(
     "artefact",
@@ -135,6 +144,7 @@ artefact = Job(
     label=_("Uploaded evaluator"),
     gone=_RESULTS + "evaluator_gone",
     spent=_SERVICES + "artefacts:is_spent",
+    event="run",
 )
 study = Job(
     "study",
@@ -144,6 +154,7 @@ study = Job(
     request=_SERVICES + "studies:start_study",
     params=_SERVICES + "studies:StudyOptions",
     label=_("Study"),
+    event="training",
 )
 study_plan = Job(
     "study-plan",

@@ -31,6 +31,7 @@ from evalapp.accounts.services import add_member
 from evalapp.accounts.services.members import ALPHABET
 from evalapp.common.errors import BadInput, Conflict, Fault, NotAllowed
 
+from .campaign_events import record_participant_end
 from .judging_rows import AssignmentView, MemberContext
 
 State = Participant.State
@@ -273,7 +274,8 @@ def _end(person: Participant, plan: RecruitmentPlan, state: str, now: datetime) 
         "state": state, "ended_at": now, "failed_rules": person.failed_rules, "lease_until": None,
         "code": make_code(10).upper() if plan.personal_codes else "", **({"place": None} if releases else {}),
     }  # fmt: skip
-    Participant.objects.filter(pk=person.pk, state=State.WORKING).update(**changes)
+    if Participant.objects.filter(pk=person.pk, state=State.WORKING).update(**changes):
+        record_participant_end(person, state)
     if state == State.FAILED and plan.replace_failed:
         # In a transaction of its own: this one may hold a lock on the project that others hold, too.
         transaction.on_commit(lambda: free_failed_places(person.recruitment), robust=True)

@@ -98,3 +98,5 @@ WITHDRAW_TEXTS = Hook()
 RUN_ENDED = Hook()
 #: `()`: record events that are found by looking, such as a campaign that is complete; called every half minute.
 EVENT_FINDERS = Hook()
+#: `(start, end)`: record the events on the progress from Monday `start` to Monday `end`; called every day.
+WEEK_REPORTERS = Hook()

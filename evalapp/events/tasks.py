@@ -1,7 +1,11 @@
 """Celery tasks of events: deliver one, find and resend others. Each is a single call."""
 
+from datetime import timedelta
+
+from django.utils import timezone
+
 from evalapp.celery import app
-from evalapp.common.hooks import EVENT_FINDERS
+from evalapp.common.hooks import EVENT_FINDERS, WEEK_REPORTERS
 from evalapp.common.outages import by_the_clock
 
 from .services.delivering import deliver, resend_deliveries
@@ -16,3 +20,11 @@ def deliver_event(delivery_id: int) -> None:
 def watch_events() -> int | None:
     by_the_clock(EVENT_FINDERS.call)
     return by_the_clock(resend_deliveries)
+
+
+@app.task(name="evalapp.report_week")
+def report_week() -> None:
+    """Report the last full week, Monday to Sunday, UTC."""
+    today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    end = today - timedelta(days=today.weekday())
+    WEEK_REPORTERS.call(end - timedelta(days=7), end)

@@ -17,7 +17,7 @@ from .delivering import dispatch
 def record_event(*, project: Project, kind: str, data: dict[str, Any], path: str = "", key: str = "") -> Event | None:
     """Record an event and plan its deliveries. `data` has no texts and no names of people; `path` is the page that
     shows the event. With `key` it is recorded once: later calls return None."""
-    if key and Event.objects.filter(project=project, kind=kind, key=key).exists():
+    if key and is_recorded(project=project, kind=kind, key=key):
         return None
     try:
         with transaction.atomic():
@@ -26,10 +26,15 @@ def record_event(*, project: Project, kind: str, data: dict[str, Any], path: str
                 if kind in webhook.events:
                     plan_delivery(event, webhook)
     except IntegrityError:
-        if key and Event.objects.filter(project=project, kind=kind, key=key).exists():
+        if key and is_recorded(project=project, kind=kind, key=key):
             return None  # another worker was faster
         raise
     return event
+
+
+def is_recorded(*, project: Project, kind: str, key: str) -> bool:
+    """Return whether an event with this key was recorded before."""
+    return Event.objects.filter(project=project, kind=kind, key=key).exists()
 
 
 def plan_delivery(event: Event, webhook: Webhook) -> Delivery:

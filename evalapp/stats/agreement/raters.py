@@ -308,8 +308,9 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
             f"raters together do in {middle['self_consistency']:.0%}."
         )
     failures = found["control_failures"]
-    if failures.is_defined and failures.value >= _FAILED_SHARE and round(failures.value * failures.n) >= _FAILED:
-        reasons.append(f"Failed {round(failures.value * failures.n)} of {failures.n} control items.")
+    n_failed = round(failures.value * failures.n) if failures.is_defined else 0
+    if fails_controls(n_failed, failures.n):
+        reasons.append(f"Failed {n_failed} of {failures.n} control items.")
     if _below(agreement, middle["agreement"], level):
         reasons.append(
             f"The ratings correlate {agreement.value:.2f} ({agreement.low:.2f} to {agreement.high:.2f}) with the mean "
@@ -321,6 +322,11 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
             f"({drift.low:.2f} to {drift.high:.2f})."
         )
     return reasons
+
+
+def fails_controls(n_failed: int, n: int) -> bool:
+    """Return whether so many failed control items, of `n` that were judged, are a reason to review a rater."""
+    return n_failed >= _FAILED and n_failed >= _FAILED_SHARE * n
 
 
 def _stands_out(found: Estimate, least: float, level: float, tail: float) -> bool:
