@@ -47,6 +47,8 @@ class Shot:
 
 
 P = "/projects/demo/"
+#: WEBHOOK_HOSTS; nothing is sent.
+HOOKS = "hooks.example.org"
 SHOTS = (
     Shot("welcome", "/", who=""),
     Shot("sign-in", "/account/sign-in/", who=""),
@@ -120,6 +122,9 @@ SHOTS = (
     Shot("people", P + "people/"),
     Shot("invite", P + "people/invite/", who="olga"),
     Shot("settings", P + "settings/", who="olga"),
+    Shot("webhooks", P + "webhooks/", who="olga"),
+    Shot("webhook-new", P + "webhooks/new/", who="olga"),
+    Shot("webhook", P + "webhooks/", "main .table a", who="olga"),
     Shot("delete", P + "settings/delete/", who="olga"),
     Shot("account", "/account/"),
     Shot("password", "/account/password/"),
@@ -152,7 +157,7 @@ CHOSEN = {
 
 
 def manage(folder: Path, *words: str, options: str | None = None) -> str:
-    env = {**os.environ, "EVALAPP_DATA": str(folder), "LOG_LEVEL": "WARNING"}
+    env = {**os.environ, "EVALAPP_DATA": str(folder), "LOG_LEVEL": "WARNING", "WEBHOOK_HOSTS": HOOKS}
     done = subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), *words],
         env=env, input=options, capture_output=True, text=True, check=False,
@@ -168,6 +173,8 @@ project = Project.objects.get(slug="demo")
 for name, role in (("{RESEARCHER}", "researcher"), ("{ANNOTATOR}", "annotator")):
     user = User.objects.create_user(username=name, email=name + "@example.org", password="{PASSWORD}")
     Membership.objects.create(project=project, user=user, role=role, pseudonym=name)
+from evalapp.events.services.webhooks import create_webhook
+create_webhook(project=project, actor=None, name="lab", url="https://hooks.example.org/in", events=["run.failed"])
 """
 
 
@@ -225,7 +232,7 @@ def web(folder: Path) -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "gunicorn", "evalapp.wsgi:application", "--bind", f"127.0.0.1:{port}"]
-    env = {**os.environ, "EVALAPP_DATA": str(folder)}
+    env = {**os.environ, "EVALAPP_DATA": str(folder), "WEBHOOK_HOSTS": HOOKS}
     process = subprocess.Popen([*command, "--threads", "4", "--log-level", "warning"], cwd=ROOT, env=env)
     address = f"http://127.0.0.1:{port}"
     try:

@@ -56,6 +56,7 @@ from scoring.services.reference_selection import NewSet, store_reference_sets
 from scoring.services.scores import apply_evaluator
 from scoring.services.shared_reports import create_report
 from scoring.services.snapshots import take_snapshot
+from tests.architecture.world import make_webhook
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 from tests.judging import PRACTICE, SCALES
@@ -74,6 +75,7 @@ ROUTES_WITHOUT_PAGE = {
     "accounts:logout", "accounts:token-revoke", "accounts:member-role", "accounts:member-remove",
     "accounts:invitation-revoke", "accounts:invitation-send", "accounts:password-reset-confirm",
     "accounts:own-data-file",
+    "events:webhook-renew", "events:webhook-test", "events:webhook-delete", "events:delivery-repeat",
     "run-cancel", "run-retry", "health-live",
     "health-ready", "metrics", "annotation:judge-next", "annotation:judge-back", "annotation:judge-submit",
     "scoring:choose", "scoring:games", "scoring:annotate",
@@ -223,6 +225,9 @@ def _add_people(world: World, invitation: str) -> None:
     world.add(cast.owner, "accounts:project-create")
     for name in ("project-settings", "project-delete", "member-list", "invitation-create"):
         world.add(cast.owner, f"accounts:{name}", slug)
+    for name in ("webhook-list", "webhook-new"):
+        world.add(cast.owner, f"events:{name}", slug)
+    world.add(cast.owner, "events:webhook", slug, make_webhook(cast.project, owner=cast.owner)["webhook"])
 
 
 def _add_data(world: World, item: Item, upload: Upload) -> None:
