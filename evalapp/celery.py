@@ -37,6 +37,47 @@ def survive_redis_outages() -> None:
     redis.Channel._connparams = connparams  # type: ignore[method-assign]
 
 
+def _make_schedule(settings: Any) -> dict[str, Any]:
+    """Return the periodic tasks. Short ones are in the queue `live`; in others, lost runs would wait for the trainings
+    before them."""
+    schedule: dict[str, Any] = {
+        "reconcile": {
+            "task": "evalapp.reconcile",
+            "schedule": 10.0,
+            "options": {"queue": "live", "expires": 10},
+        },
+        "seal-audit": {
+            "task": "evalapp.seal_audit",
+            "schedule": 60.0,
+            "options": {"queue": "live", "expires": 60},
+        },
+        "watch-events": {
+            "task": "evalapp.watch_events",
+            "schedule": 30.0,
+            "options": {"queue": "live", "expires": 30},
+        },
+        # Every day, in case no scheduler runs on Monday morning.
+        "report-week": {
+            "task": "evalapp.report_week",
+            "schedule": crontab(hour=6, minute=0),
+            "options": {"queue": "cpu", "expires": 12 * 3600},
+        },
+    }
+    if settings.BACKUP_FOLDER:
+        schedule["back-up"] = {
+            "task": "evalapp.back_up",
+            "schedule": crontab(hour=settings.BACKUP_TIME[0], minute=settings.BACKUP_TIME[1]),
+            "options": {"queue": "cpu", "expires": 12 * 3600},
+        }
+    if settings.ELASTICSEARCH_URL:
+        schedule["catch-up"] = {
+            "task": "retrieval.catch_up",
+            "schedule": 30.0,
+            "options": {"queue": "cpu", "expires": 30},
+        }
+    return schedule
+
+
 def configure() -> None:
     from django.conf import settings
 
@@ -73,43 +114,8 @@ def configure() -> None:
         worker_hijack_root_logger=False,
         timezone="UTC",
         imports=["evalapp.common.tasks", "evalapp.events.tasks", "retrieval.tasks", "scoring.tasks"],
-        # In the queue `live`, whose tasks are short; in others, lost runs would wait for the trainings before them.
-        beat_schedule={
-            "reconcile": {
-                "task": "evalapp.reconcile",
-                "schedule": 10.0,
-                "options": {"queue": "live", "expires": 10},
-            },
-            "seal-audit": {
-                "task": "evalapp.seal_audit",
-                "schedule": 60.0,
-                "options": {"queue": "live", "expires": 60},
-            },
-            "watch-events": {
-                "task": "evalapp.watch_events",
-                "schedule": 30.0,
-                "options": {"queue": "live", "expires": 30},
-            },
-            # Every day, because no scheduler may run on a Monday morning.
-            "report-week": {
-                "task": "evalapp.report_week",
-                "schedule": crontab(hour=6, minute=0),
-                "options": {"queue": "cpu", "expires": 12 * 3600},
-            },
-        },
+        beat_schedule=_make_schedule(settings),
     )
-    if settings.BACKUP_FOLDER:
-        app.conf.beat_schedule["back-up"] = {
-            "task": "evalapp.back_up",
-            "schedule": crontab(hour=settings.BACKUP_TIME[0], minute=settings.BACKUP_TIME[1]),
-            "options": {"queue": "cpu", "expires": 12 * 3600},
-        }
-    if settings.ELASTICSEARCH_URL:
-        app.conf.beat_schedule["catch-up"] = {
-            "task": "retrieval.catch_up",
-            "schedule": 30.0,
-            "options": {"queue": "cpu", "expires": 30},
-        }
 
 
 @setup_logging.connect

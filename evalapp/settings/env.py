@@ -327,7 +327,7 @@ _Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 def webhook_hosts() -> tuple[frozenset[str], tuple[_Network, ...]]:
     """Return the hosts of WEBHOOK_HOSTS, such as `hooks.example.org` and `[fd00::5]:8080`, and its networks. An
-    address is both: a host, and a network of one address."""
+    address is both: a host, and a network with a single address."""
     hosts, networks = set(), []
     for entry in names("WEBHOOK_HOSTS"):
         if "/" in entry:

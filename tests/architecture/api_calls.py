@@ -111,7 +111,7 @@ CALLS: dict[str, Call] = {
     "projects_delete": Call(query="?confirm=alpha"),
     "invitations_create": Call({"role": "annotator", "label": "Nova", "email": "nova@example.org", "days": 14}),
     "webhooks_create": Call(
-        {"name": "lab", "url": "https://hooks.example.org/evalapp", "events": ["campaign.complete", "run.failed"]}
+        {"name": "monitoring", "url": "https://hooks.example.org/evalapp", "events": ["run.failed"]}
     ),
     "webhooks_update": Call({"active": False}),
     "tokens_create": Call({"name": "notebook", "scopes": ["read", "write"], "days": 30}),

@@ -55,6 +55,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/operations/upgrade-and-rollback.md": {"": HOST},
     "docs/operations/proxy.md": {"": "tests/docs/test_proxy.py"},
+    "docs/how-to/webhooks.md": {"": "tests/evalapp/events/test_delivering.py"},
     "docs/how-to/choose-references.md": {"evalapp ": ENCODER},
     "docs/how-to/train-an-evaluator.md": {
         "evalapp ": ENCODER,

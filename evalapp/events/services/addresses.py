@@ -5,6 +5,7 @@ import ipaddress
 import re
 import socket
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -23,9 +24,9 @@ _PORTS = {"https": 443, "http": 80}
 class Undelivered(Exception):
     """An attempt that failed, with its `Delivery.Problem` and the HTTP status, if there was one."""
 
-    def __init__(self, problem: str, status: int | None = None) -> None:
+    def __init__(self, problem: Any, status: int | None = None) -> None:
         super().__init__(problem)
-        self.problem, self.status = problem, status
+        self.problem, self.status = str(problem), status
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def check_address(url: str) -> None:
 
 
 def resolve(target: Target) -> list[str]:
-    """Return the addresses of an allowed host. Raises `Undelivered` if one of them is internal and not allowed."""
+    """Return the addresses of an allowed host. Raises `Undelivered` if any is internal and not allowed."""
     if not is_host_allowed(target):
         raise Undelivered(Delivery.Problem.HOST)
     try:

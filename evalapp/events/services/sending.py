@@ -22,7 +22,7 @@ class _Line:
     with each byte that arrives."""
 
     def __init__(self, target: Target, addresses: list[str]) -> None:
-        self.socket = _connect(addresses, target.port)
+        self.socket = _open_socket(addresses, target.port)
         self.is_late = False
         self._timer = threading.Timer(TOTAL_SECONDS, self._cut)
         self._timer.daemon = True
@@ -44,7 +44,7 @@ class _Line:
         self.socket.close()
 
 
-def _connect(addresses: list[str], port: int) -> socket.socket:
+def _open_socket(addresses: list[str], port: int) -> socket.socket:
     last: OSError = OSError("no address")
     for address in addresses[:3]:
         try:

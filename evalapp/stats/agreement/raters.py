@@ -325,7 +325,7 @@ def _reasons(found: dict[str, Any], middle: dict[str, float], spread: float, lev
 
 
 def fails_controls(n_failed: int, n: int) -> bool:
-    """Return whether so many failed control items, of `n` that were judged, are a reason to review a rater."""
+    """Return whether `n_failed` failures in `n` judged control items are a reason to review a rater."""
     return n_failed >= _FAILED and n_failed >= _FAILED_SHARE * n
 
 

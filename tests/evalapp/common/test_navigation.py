@@ -32,7 +32,7 @@ def test_groups_follow_the_role(cast):
     assert labels(cast.annotator) == {"Overview"}
     assert labels(cast.viewer) < labels(cast.researcher) < labels(cast.owner)
     assert labels(cast.researcher) - labels(cast.viewer) == {"Uploads"}
-    assert labels(cast.owner) - labels(cast.researcher) == {"Settings"}
+    assert labels(cast.owner) - labels(cast.researcher) == {"Settings", "Webhooks"}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ class Request:
 
 @dataclass
 class Receiver:
-    """`answers` are the statuses of the next requests, the last of them again and again; `pause` the seconds before an
+    """`answers` are the statuses of the next requests, the last one again and again; `pause` the seconds before an
     answer, `drip` the number of lines of headers that come one per tenth of a second, `size` the bytes of the body."""
 
     port: int = 0
