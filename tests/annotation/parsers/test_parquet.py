@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from annotation.parsers import Limits, StopReading, is_derived, name_file, parquet_process
+from annotation.parsers import Limits, StopReading, is_derived, name_file
 from annotation.parsers.rows import read_rows
 
 LIMITS = Limits(row_bytes=10_000, rows=100, total_bytes=100_000)
@@ -83,13 +84,21 @@ def test_corrupt_or_oversized_parquet_is_refused() -> None:
         read(as_parquet([{"item": "x"}])[:0] + _empty())
 
 
-def test_a_group_that_does_not_fit_in_memory_is_refused_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def run_out(batch: object) -> None:
-        raise MemoryError
-
-    monkeypatch.setattr(parquet_process, "_Sized", run_out)
-    with pytest.raises(StopReading, match=r"more than 320 MB at once.*use_dictionary=False"):
-        list(parquet_process.read_all(io.BytesIO(as_parquet([{"item": "x"}])), Limits()))
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [24, 24_000])
+def test_a_dictionary_page_that_does_not_fit_in_memory_is_refused_with_the_way_out(tmp_path: Path, n: int) -> None:
+    """A column of 240 MB whose texts are all in one dictionary page, which the library unpacks as a whole."""
+    texts = pa.array([f"{k:08d}" + "x" * (240_000_000 // n - 8) for k in range(n)])
+    column = pa.DictionaryArray.from_arrays(pa.array([*range(n), *range(n)], pa.int32()), texts)
+    path = tmp_path / "outputs.parquet"
+    pq.write_table(pa.table({"text": column}), path, compression="zstd", dictionary_pagesize_limit=1 << 30)
+    described = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    assert described.has_dictionary_page
+    assert described.total_uncompressed_size >= 240_000_000
+    rows = []
+    with path.open("rb") as file, pytest.raises(StopReading, match=r"more than 320 MB at once.*use_dictionary=False"):
+        rows += read_rows(file, "parquet", Limits(), lambda *fault: rows.append(fault), "outputs")
+    assert rows == []
 
 
 def _empty() -> bytes:
