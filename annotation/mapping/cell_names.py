@@ -24,9 +24,13 @@ _RATER = re.compile(
     r"|(?<![A-Za-z0-9])[Rr]\d{1,3}(?![A-Za-z0-9])"
 )
 _AT_END = re.compile(r"[(\[]([^()\[\]]+)[)\]]\s*\Z")
-_SIDES = {"a": "a", "1": "a", "left": "a", "links": "a", "b": "b", "2": "b", "right": "b", "rechts": "b"}
-_SIDE_AT_END = re.compile(r"[ _.(\[-](?P<side>[AaBb12]|left|right|links|rechts)[)\]]?\Z", re.IGNORECASE)
-_SIDE_AT_START = re.compile(r"(?P<side>[AaBb12]|left|right|links|rechts)[ _.:-]+(?=.)", re.IGNORECASE)
+_SIDES = {
+    **dict.fromkeys(("a", "1", "left", "links", "chosen"), "a"),
+    **dict.fromkeys(("b", "2", "right", "rechts", "rejected"), "b"),
+}
+_SIDE = r"(?P<side>[AaBb12]|left|right|links|rechts|chosen|rejected)"
+_SIDE_AT_END = re.compile(rf"[ _.(\[-]{_SIDE}[)\]]?\Z", re.IGNORECASE)
+_SIDE_AT_START = re.compile(rf"{_SIDE}[ _.:-]+(?=.)", re.IGNORECASE)
 RATING_WORDS = ASPECTS | set(NAMES["value"])
 _PROPERTY_WORDS = """
     time times seconds length language lang date type status count tokens words latency cost url file label
@@ -36,6 +40,7 @@ _PROPERTIES = RATING_WORDS | set(_PROPERTY_WORDS.split())
 _RANK_WORDS = frozenset(
     ["rank", "ranks", "ranking", "rang", "rangfolge", "platz", "platzierung", "rango", "classement"]
 )
+_GRADE_WORDS = frozenset(["note", "noten", "schulnote", "schulnoten", "gesamtnote", "zensur", "zensuren"])
 _MOST_WORDS = 3
 
 
@@ -135,7 +140,7 @@ def _find_system(name: str, systems: Collection[str]) -> tuple[str, int, int] | 
 
 def find_sides(columns: Iterable[str]) -> dict[str, tuple[str, str]]:
     """Column -> (the rest of its name, `a` or `b`), of columns that occur for both sides, such as `fluency_a` and
-    `fluency_b`, `A fluency` and `B fluency`, `fluency left` and `fluency right`."""
+    `fluency_b`, `A fluency` and `B fluency`, `fluency left` and `fluency right`, `tone_chosen` and `tone_rejected`."""
     found: dict[str, tuple[str, str]] = {}
     for name in columns:
         match = _SIDE_AT_END.search(name) or _SIDE_AT_START.match(name)
@@ -165,6 +170,14 @@ def read_rater_name(name: str) -> str:
     return name.strip() if _RATER.fullmatch(name.strip()) else ""
 
 
+def read_judge_name(name: str) -> str:
+    """The rater in the name of a column that may have verdicts, such as `annotator_1`, `winner (rater 2)`; empty
+    otherwise."""
+    rater = _RATER.search(name)
+    rest = clean_part(name[: rater.start()] + " " + name[rater.end() :]) if rater else ""
+    return rater[0].strip() if rater and (not rest or normalize(rest) in NAMES["verdict"]) else ""
+
+
 def read_named_raters(names: Sequence[str]) -> list[Cells]:
     """Columns with an aspect and another name, such as `Fluency (Anna)` and `Fluency (Ben)`, at least two of an aspect.
     In a table whose rows are outputs the other name is a rater's."""
@@ -182,6 +195,11 @@ def is_rating_name(name: str) -> bool:
     """Whether a word for ratings is a part of a name, as in `politeness_score`."""
     found = split_affix(strip_number(strip_scale(name)), NAMES["value"])
     return found is not None and normalize(found[0]) not in _PROPERTIES - RATING_WORDS | TOTALS
+
+
+def is_grade_name(name: str) -> bool:
+    """Whether a word of a name is one for German grades, whose best is 1, as in `Schulnote`."""
+    return any(token.word in _GRADE_WORDS for token in list_tokens(name))
 
 
 def is_rank_name(name: str) -> bool:

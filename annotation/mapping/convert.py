@@ -12,7 +12,7 @@ import orjson
 from annotation.parsers.faults import StopReading
 from evalapp.translation import gettext as _
 
-from .cells import Cell, FieldReaders, cut_turns, make_reader, make_text_reader, read_ratings, read_source
+from .cells import Cell, FieldReaders, Read, cut_turns, make_reader, make_text_reader, read_ratings, read_source
 from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
 from .numbers import ColumnNumbers
 from .patterns import split_cell
@@ -133,7 +133,7 @@ class _Converter:
         self.read_step, self.read_simulated = map(self.readers.make_field, ("step", "simulated"))
         self.has_pairs = mapping.shape in ("pairs", "preference")
         if self.has_pairs:
-            self._prepare_pairs()
+            self._prepare_pairs(plan.verdicts)
         self.outputs = [
             self.readers.make_cell(column, make_text_reader(column, self.turns["outputs"]), "text", ("system",), cells)
             for column, cells in plan.outputs
@@ -189,8 +189,8 @@ class _Converter:
         joined = {name: ", ".join(columns.get(name, ())) for name in ITEM_FIELDS[1:]}
         self.item_origin = {"id": self.single.get("item", ""), **joined}
 
-    def _prepare_pairs(self) -> None:
-        """The texts and systems of both sides, and the judgement."""
+    def _prepare_pairs(self, verdicts: list[tuple[str, Cells]]) -> None:
+        """The texts and systems of both sides, and the columns of verdicts."""
         is_preference = self.mapping.shape == "preference"
         self.sides = []
         for name, text in zip(
@@ -200,12 +200,15 @@ class _Converter:
             read = make_text_reader(column, self.turns[text]) if column else _read_nothing
             read_system = self.readers.make_needed(name, self.single.get(name, name), text if is_preference else "")
             self.sides.append((read, read_system, {**self.single, "text": column}))
-        verdict = self.single.get("verdict", "")
-        self.judgement = self.readers.make_cell(verdict, _read_nothing, "verdict", ("rater", "aspect"), Cells())
-        known = self.mapping.values.get("verdict", {})
+        if "verdict" in self.single or is_preference:
+            verdicts = [(self.single.get("verdict", ""), Cells()), *verdicts]
+        self.verdicts = [
+            (self.readers.make_cell(column, _read_nothing, "verdict", ("rater", "aspect"), cells),
+             self._make_numbers(column, {}).read)
+            for column, cells in verdicts
+        ]  # fmt: skip
         options = self.mapping.columns.get("verdict", ())
         self.options = [(one, make_reader(one, read_flag)) for one in options] if len(options) > 1 else []
-        self.verdict = (verdict, known, self._make_numbers(verdict, {}).read)
 
     # ---- rows ---------------------------------------------------------------------------------------------
 
@@ -303,16 +306,24 @@ class _Converter:
                 self._add_output(number, {"item": item["id"], "system": system}, text, None, row, origin, made)
         for cell in self.ratings:
             self._add_ratings(number, row, cell, item, None, made)
-        verdict: str | None = "a"
-        if self.mapping.shape == "pairs":
-            column, known, read_number = self.verdict
-            chosen = {**row, column: "|".join(one for one, read in self.options if read(row))} if self.options else row
-            verdict = make_reader(column, read_verdict, known, read_number, *systems)(chosen) if column else None
-        if verdict is not None:
-            values = {**self.judgement.read_fields(row, item), "verdict": verdict}
-            values["system_a"], values["system_b"] = systems
-            self._add_flags(values, row, "comparisons")
-            made.append(ConvertedRow(number, "comparisons", values, self.judgement.origin))
+        for cell, read_number in self.verdicts:
+            try:
+                if (verdict := self._read_verdict(row, cell.column, read_number, systems)) is not None:
+                    values = {**cell.read_fields(row, item), "verdict": verdict}
+                    values["system_a"], values["system_b"] = systems
+                    self._add_flags(values, row, "comparisons")
+                    made.append(ConvertedRow(number, "comparisons", values, cell.origin))
+            except WrongValue as wrong:
+                made.append(self._describe(wrong, number))
+
+    def _read_verdict(self, row: Row, column: str, read_number: Read, systems: list[str]) -> str | None:
+        if self.mapping.shape == "preference":
+            return "a"
+        if self.options and column == self.single.get("verdict"):
+            row = {**row, column: "|".join(one for one, read in self.options if read(row))}
+        known = self.mapping.values.get("verdict", {})
+        verdict: str | None = make_reader(column, read_verdict, known, read_number, *systems)(row)
+        return verdict
 
     # ---- items --------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from .tables import Table
 
 _PROSE = frozenset(["context", "source", "text", "text_a", "text_b", "chosen", "rejected"])
 _MOST_ID_WORDS = 4
+#: A rating with the best possible one, as `4/5`.
+_OUT_OF = re.compile(r"\d+(?:[.,]\d+)?\s?/\s?(\d+)")
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Draft:
         self.columns: dict[str, tuple[str, ...]] = {}
         self.outputs: list[Cells] = []
         self.ratings: list[Cells] = []
+        self.verdicts: list[Cells] = []
         self.scores: list[Cells] = []
         self.constants: dict[str, str] = {}
         self.values: dict[str, dict[str, Any]] = {}
@@ -89,7 +93,8 @@ class Draft:
     def make_mapping(self, shape: str) -> Mapping:
         return Mapping(
             shape=shape, columns=self.columns, outputs=tuple(self.outputs), ratings=tuple(self.ratings),
-            scores=tuple(self.scores), constants=self.constants, values=self.values, turns=self.turns, ids=self.ids,
+            verdicts=tuple(self.verdicts), scores=tuple(self.scores), constants=self.constants, values=self.values,
+            turns=self.turns, ids=self.ids,
             reading=self.table.reading, explode=self.explode, only=self.only,
             meta={"items": self.meta} if self.meta else {},
         )  # fmt: skip
@@ -127,7 +132,7 @@ class Draft:
 
     def is_taken(self, column: str) -> bool:
         return any(column in names for names in self.columns.values()) or any(
-            column == one.column for one in (*self.outputs, *self.ratings, *self.scores)
+            column == one.column for one in (*self.outputs, *self.ratings, *self.verdicts, *self.scores)
         )
 
     def set_outputs(self, cells: Sequence[Cells], why: str) -> None:
@@ -155,7 +160,8 @@ class Draft:
 
     def propose_judges(self, aspect: str) -> None:
         """Who judged, and what."""
-        if all(one.rater for one in self.ratings) and self.ratings:
+        judged = [*self.ratings, *self.verdicts]
+        if judged and all(one.rater for one in judged):
             pass
         elif not self.choose("rater") and not self.candidates.get("rater"):
             self.constants["rater"] = "unknown"
@@ -175,6 +181,12 @@ class Draft:
                     known[text] = None
                     self.explain("values.value", (column,), _("“%(text)s” is no rating.", text=text[:80]))
             labels = [text for text in profile.list_labels() if text not in known]
+            if len(bests := {match[1]: text for text in labels if (match := _OUT_OF.fullmatch(text))}) > 1:
+                message = _("“%(column)s” has ratings out of %(bests)s, such as %(texts)s. State the number of each on "
+                            "one scale.", column=column, bests=", ".join(bests),
+                            texts=", ".join(bests.values()))  # fmt: skip
+                self.ask("values.value", message)
+                continue
             begins = {text: read_begin(text) for text in labels}
             numbers = (
                 begins if labels and None not in begins.values() else find_scale(labels) if len(labels) > 1 else None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from evalapp.translation import gettext as _
 
 from .convert import explode_row
-from .mapping import Mapping
+from .mapping import CELL_MEMBERS, Mapping
 from .plan import make_plan
 from .presets import flatten_table
 from .profile import Profile, profile_column
@@ -61,7 +61,7 @@ def list_used(table: Table, mapping: Mapping) -> set[str]:
     """The columns that a mapping imports, or needs to know which rows to import."""
     plan = make_plan(table, mapping)
     named = {name for names in (*mapping.columns.values(), *mapping.meta.values()) for name in names}
-    cells = {column for column, _cells in (*plan.outputs, *plan.ratings, *plan.scores)}
+    cells = {column for member in CELL_MEMBERS for column, _cells in getattr(plan, member)}
     return named | cells | mapping.only.keys() | mapping.split.keys()
 
 

@@ -39,6 +39,8 @@ CONSTANTS = frozenset(
 PLACES = ("item", "system", "aspect", "rater", "evaluator")
 META_TABLES = ("items", "outputs", "ratings", "comparisons")
 RULES = ("one", "split", "chat", "marks", "json")
+#: Members of a mapping that are lists of `Cells`.
+CELL_MEMBERS = ("outputs", "ratings", "verdicts", "scores")
 ID_SOURCES = ("column", "row", "hash")
 _PLACE = re.compile(r"\{(\w*)\}")
 
@@ -131,6 +133,8 @@ class Mapping:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)
     outputs: tuple[Cells, ...] = ()
     ratings: tuple[Cells, ...] = ()
+    #: In pairs, columns with the verdicts of a rater each.
+    verdicts: tuple[Cells, ...] = ()
     #: Columns with scores by other programs.
     scores: tuple[Cells, ...] = ()
     constants: dict[str, str] = field(default_factory=dict)
@@ -159,7 +163,7 @@ class Mapping:
             document["preset"] = self.preset
         if self.columns:
             document["columns"] = {name: _shorten(names) for name, names in self.columns.items()}
-        for name in ("outputs", "ratings", "scores"):
+        for name in CELL_MEMBERS:
             if cells := getattr(self, name):
                 document[name] = [_as_members(one) for one in cells]
         for name in ("constants", "values", "turns", "ids", "explode", "split", "only", "meta", "reading"):
@@ -388,9 +392,7 @@ def read_mapping(mapping: Any) -> Mapping:
     made = Mapping(
         shape=shape,
         columns=reader.read_lists(document.get("columns"), "columns", FIELDS[shape]),
-        outputs=reader.read_cells(document.get("outputs"), "outputs"),
-        ratings=reader.read_cells(document.get("ratings"), "ratings"),
-        scores=reader.read_cells(document.get("scores"), "scores"),
+        **{name: reader.read_cells(document.get(name), name) for name in CELL_MEMBERS},
         constants={name: reader.read_text(text, f"constants.{name}") for name, text in constants.items()},
         values=reader.read_values(document.get("values")),
         turns=reader.read_turns(document.get("turns"), shape),
@@ -443,9 +445,9 @@ def _check_needed(mapping: Mapping, reader: _Reader) -> None:
         if shape == "preference":
             need("chosen", "rejected", "rater", "aspect")
         else:
-            need("system_a", "system_b", "rater")
-            if "verdict" in have or not mapping.ratings:
-                need("verdict", "aspect")
+            need("system_a", "system_b")
+            if "verdict" in have or not (mapping.ratings or mapping.verdicts):
+                need("rater", "verdict", "aspect")
         _check_cells(mapping, reader, have)
         return
     if shape == "lines" and not mapping.outputs and not mapping.creates_items():
@@ -479,7 +481,12 @@ def _check_cells(mapping: Mapping, reader: _Reader, have: set[str]) -> None:
     a side in place of the system."""
     is_pair = mapping.shape in ("pairs", "preference")
     rated = "side" if is_pair else "system"
-    needed = {"outputs": ("system",), "ratings": (rated, "rater", "aspect"), "scores": ("system", "evaluator")}
+    needed = {
+        "outputs": ("system",), "ratings": (rated, "rater", "aspect"), "verdicts": ("rater", "aspect"),
+        "scores": ("system", "evaluator"),
+    }  # fmt: skip
+    if mapping.verdicts and mapping.shape != "pairs":
+        reader.fail("verdicts", _("Only pairs have columns of verdicts."))
     for member, names in needed.items():
         for k, cells in enumerate(getattr(mapping, member)):
             if cells.side and not is_pair:

@@ -50,7 +50,7 @@ _WORDS = {
     "aspect": "aspect criterion criteria dimension attribute quality qualityaspect metric aspectname kriterium aspekt",
     "value": (
         "score scores rating ratings value grade humanscore humanrating judgment judgement likert stars rate mqm da "
-        "points mark bewertung note punkte wertung puntuación puntaje notación 評価 评分 点数"
+        "points mark bewertung note schulnote gesamtnote punkte wertung puntuación puntaje notación 評価 评分 点数"
     ),
     "system_a": (
         "systema modela model1 system1 generator1 sysa leftmodel leftsystem modelleft systemleft modella chosenmodel "

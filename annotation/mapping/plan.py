@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from evalapp.translation import gettext as _
 
-from .mapping import Cells, Mapping
+from .mapping import CELL_MEMBERS, Cells, Mapping
 from .patterns import AmbiguousPattern, match_pattern
 from .tables import Table
 
@@ -31,10 +31,12 @@ class Fault(NamedTuple):
 
 @dataclass
 class Plan:
-    """Columns with outputs, ratings and scores, and what each holds; faults if the mapping does not fit the table."""
+    """Columns with outputs, judgements and scores, and what each holds; faults if the mapping does not fit
+    the table."""
 
     outputs: list[tuple[str, Cells]] = field(default_factory=list)
     ratings: list[tuple[str, Cells]] = field(default_factory=list)
+    verdicts: list[tuple[str, Cells]] = field(default_factory=list)
     scores: list[tuple[str, Cells]] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
 
@@ -44,14 +46,13 @@ def make_plan(table: Table, mapping: Mapping) -> Plan:
     taken = {name for names in mapping.columns.values() for name in names} | mapping.only.keys()
     taken |= mapping.split.keys()
     taken |= {name for names in mapping.meta.values() for name in names}
-    named = {one.column for one in (*mapping.outputs, *mapping.ratings, *mapping.scores) if one.column}
+    named = {one.column for member in CELL_MEMBERS for one in getattr(mapping, member) if one.column}
     if not mapping.explode:
         plan.faults += [_describe_missing(name, table) for name in sorted(taken | named) if not has_column(table, name)]
-    plan.outputs = _expand(mapping.outputs, "outputs", table, taken | named, plan)
-    taken |= {column for column, _cells in plan.outputs}
-    plan.ratings = _expand(mapping.ratings, "ratings", table, taken | named, plan)
-    taken |= {column for column, _cells in plan.ratings}
-    plan.scores = _expand(mapping.scores, "scores", table, taken | named, plan)
+    for member in CELL_MEMBERS:
+        found = _expand(getattr(mapping, member), member, table, taken | named, plan)
+        setattr(plan, member, found)
+        taken |= {column for column, _cells in found}
     plan.outputs += [(name, Cells()) for name in mapping.columns.get("text", ())]
     plan.ratings += [(name, Cells()) for name in mapping.columns.get("value", ())]
     plan.scores += [(name, Cells()) for name in mapping.columns.get("score", ())]

@@ -12,7 +12,7 @@ from typing import Any
 from evalapp.translation import gettext_noop
 
 from . import records
-from .mapping import Cells, Ids, Mapping, Reading, Turns
+from .mapping import CELL_MEMBERS, Cells, Ids, Mapping, Reading, Turns
 from .names import read_verdict_word
 from .numbers import is_number
 from .picking import Columns, Rows, pick_columns, pick_sides
@@ -81,7 +81,7 @@ def make_draft(document: dict[str, Any]) -> Mapping:
     }
     for name in ("columns", "meta"):
         members[name] = {key: list_names(value) for key, value in document.get(name, {}).items()}
-    for name in ("outputs", "ratings", "scores"):
+    for name in CELL_MEMBERS:
         members[name] = tuple(Cells(**cells) for cells in document.get(name, ()))
     members["turns"] = {name: _make_turns(rule) for name, rule in document.get("turns", {}).items()}
     members["explode"] = tuple(document.get("explode", ()))

@@ -38,7 +38,7 @@ from .propose_ratings import (
     list_named_raters,
     list_raters,
 )
-from .propose_verdicts import ask_for_verdicts, find_options, list_verdicts, propose_verdicts
+from .propose_verdicts import ask_for_verdicts, find_options, list_judges, list_verdicts, propose_verdicts
 from .propose_wide import find_output_names, list_prose, propose_wide_cells
 from .sources import Row
 from .tables import Table
@@ -151,6 +151,8 @@ class _Proposer:
         self.draft = Draft(table)
         #: Columns that together say which output is better, and what each of them says.
         self.options: dict[str, str] = {}
+        #: Columns with the verdicts of a rater each.
+        self.judges: list[Cells] = []
 
     def propose(self) -> Proposal:
         draft, shape = self.draft, self._find_shape()
@@ -189,9 +191,10 @@ class _Proposer:
         is_pair = any(side <= has.keys() for side in sides)
         if "verdict" not in has and is_pair:
             self.options = find_options(self.draft)
+            self.judges = [] if self.options else list_judges(self.draft)
         if all(side <= has.keys() for side in sides):
             return "pairs"
-        if (is_pair and ("verdict" in has or self.options)) or self._names_two():
+        if (is_pair and ("verdict" in has or self.options or self.judges)) or self._names_two():
             return "pairs"
         is_long = "system" in has and ("text" in has or "value" in has or list_aspects(self.draft))
         if not is_long and len(has.get("text", [])) == 1 and not find_output_names(self.draft):
@@ -307,30 +310,47 @@ class _Proposer:
             meanings = ", ".join(f"{name} = {verdict}" for name, verdict in self.options.items())
             draft.explain("columns.verdict", self.options, _("In each row at most one of them is true: %(meanings)s.",
                                                              meanings=meanings))  # fmt: skip
-        for name in ("system_a", "system_b", "text_a", "text_b", *(() if self.options else ("verdict",))):
+        has_verdicts = self.options or self.judges
+        for name in ("system_a", "system_b", "text_a", "text_b", *(() if has_verdicts else ("verdict",))):
             draft.choose(name)
+        if self.judges:
+            draft.verdicts += self.judges
+            columns = [one.column for one in self.judges]
+            draft.explain("verdicts", columns, _("Words for the better output, under names of raters."))
+            for column in columns:
+                propose_verdicts(draft, column)
         for side, text in (("system_a", "text_a"), ("system_b", "text_b")):
             if side not in {**draft.columns, **draft.candidates, **draft.constants} and text in draft.columns:
                 column = draft.columns[text][0]
                 message = _("Which system wrote the texts in “%(column)s”?", column=column)
                 draft.ask(f"constants.{side}", message, (), read_output_name(column))
         self._propose_item(repeats=True)
-        rated = [name for name, one in draft.profiles.items() if can_be_rating(one) and not draft.is_taken(name)]
-        sides = find_sides(rated)
-        sides = {name: part for name, part in sides.items() if normalize(part[0]) not in NAMES["verdict"]}
-        if sides:
-            cells = [Cells(column=name, aspect=aspect, side=side) for name, (aspect, side) in sides.items()]
-            draft.set_ratings(cells, _("Numbers, or words for them, under the names of an aspect and a side."))
-        if not (sides or draft.columns.get("verdict") or draft.candidates.get("verdict")):
+        sides = self._propose_sides()
+        is_judged = bool(draft.columns.get("verdict") or draft.verdicts)
+        if not (sides or is_judged or draft.candidates.get("verdict")):
             draft.choose("verdict", is_needed=True)
-        draft.propose_judges("preference" if draft.columns.get("verdict") or not sides else "")
+        draft.propose_judges("preference" if is_judged or not sides else "")
         for column in draft.columns.get("verdict", ()) if not self.options else ():
             propose_verdicts(draft, column)
+
+    def _propose_sides(self) -> list[Cells]:
+        """Ratings of the two outputs of a row, such as `fluency_a` and `fluency_b`."""
+        draft = self.draft
+        rated = [name for name, one in draft.profiles.items() if can_be_rating(one) and not draft.is_taken(name)]
+        cells = [
+            Cells(column=name, aspect=aspect, side=side)
+            for name, (aspect, side) in find_sides(rated).items()
+            if normalize(aspect) not in NAMES["verdict"]
+        ]
+        if cells:
+            draft.set_ratings(cells, _("Numbers, or words for them, under the names of an aspect and a side."))
+        return cells
 
     def _propose_preference(self) -> None:
         for name in ("chosen", "rejected", "system_a", "system_b"):
             self.draft.choose(name)
         self._propose_item(repeats=False)
+        self._propose_sides()
         self.draft.propose_judges("preference")
 
     def _propose_lines(self) -> None:

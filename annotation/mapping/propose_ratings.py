@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from evalapp.translation import gettext as _
 
-from .cell_names import is_rank_name, is_rating_name, read_aspect_name, read_named_raters, read_rater_name
+from .cell_names import (
+    is_grade_name,
+    is_rank_name,
+    is_rating_name,
+    read_aspect_name,
+    read_named_raters,
+    read_rater_name,
+)
 from .draft import Draft
 from .mapping import Cells
 from .names import ASPECTS, REMARKS, find_fields, guess_numbers, normalize
+from .numbers import find_sign
 from .profile import Profile
+
+#: The scale of German grades.
+_BEST_GRADE, _WORST_GRADE = 1, 6
 
 
 def list_aspects(draft: Draft) -> list[Cells]:
@@ -76,6 +87,14 @@ def ask_for_ranks(draft: Draft) -> None:
                     "the file, so that the best has the highest.",
                     columns=", ".join(f"“{name}”" for name in ranks))  # fmt: skip
         draft.ask("ratings", message, ranks)
+    for name in columns:
+        numbers = [float(text) for text in draft.profiles[name].texts if find_sign(text) in ("", ".")]
+        if is_grade_name(name) and numbers and all(_BEST_GRADE <= number <= _WORST_GRADE for number in numbers):
+            turned = {number: _BEST_GRADE + _WORST_GRADE - number for number in sorted(set(numbers))}
+            shown = ", ".join(f"{number:g} = {round(other, 2):g}" for number, other in turned.items())
+            message = _("Is 1 the best in “%(column)s”, as in German grades? Ratings are better the higher they are: "
+                        "state the number of each grade, such as %(numbers)s.", column=name, numbers=shown)  # fmt: skip
+            draft.ask("values.value", message, (), shown)
 
 
 def ask_for_ratings(draft: Draft) -> None:

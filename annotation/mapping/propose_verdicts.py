@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from annotation.parsers.kinds import VERDICTS
 from evalapp.translation import gettext as _
 
+from .cell_names import read_judge_name
 from .draft import Draft, Question
-from .mapping import Mapping
+from .mapping import Cells, Mapping
 from .names import read_option_name, read_verdict_word
 from .numbers import is_number, read_begin
 from .tables import Table
@@ -44,6 +45,21 @@ def list_verdicts(draft: Draft) -> list[str]:
     return found
 
 
+def list_judges(draft: Draft) -> list[Cells]:
+    """Columns with the verdicts of a rater each, at least two: the names have a rater, and the cells are usual words
+    for verdicts."""
+    found = [
+        Cells(column=name, rater=rater)
+        for name, one in draft.profiles.items()
+        if one.texts and not draft.is_taken(name) and (rater := read_judge_name(name))
+        if all(read_verdict_word(text) for text in one.texts)
+    ]
+    texts = {text for cells in found for text in draft.profiles[cells.column].texts}
+    numbers = {text for text in texts if is_number(text)}
+    is_known = not numbers or (numbers <= _SIDE_NUMBERS and "2" in numbers)
+    return found if len({one.rater for one in found}) > 1 and is_known else []
+
+
 def propose_verdicts(draft: Draft, column: str) -> None:
     """The verdicts that the cells of a column mean, and questions about the others."""
     names = {
@@ -55,7 +71,7 @@ def propose_verdicts(draft: Draft, column: str) -> None:
     known = {}
     texts = [text for text in draft.profiles[column].texts if text not in names]
     numbers = [text for text in texts if is_number(text)]
-    if not (set(numbers) <= _SIDE_NUMBERS and "2" in numbers):  # a scale, or 0 and 1
+    if not draft.verdicts and not (set(numbers) <= _SIDE_NUMBERS and "2" in numbers):  # a scale, or 0 and 1
         texts = [text for text in texts if text not in numbers]
         if numbers:
             draft.questions.append(_ask_for_scale(numbers, column))
@@ -65,7 +81,7 @@ def propose_verdicts(draft: Draft, column: str) -> None:
         else:
             draft.questions.append(_ask_for_verdict(text, column))
     if known:
-        draft.values["verdict"] = known
+        draft.values.setdefault("verdict", {}).update(known)
         meanings = ", ".join(f"{text} = {verdict}" for text, verdict in known.items())
         draft.explain("values.verdict", (column,), meanings)
 

@@ -45,7 +45,7 @@ _REFERRED = frozenset({"systems", "items", "dialogues", "outputs", "score_sets"}
 
 
 class UploadReader:
-    """Reads the files of an upload. Their faults go to `faults`; the rest of what was found is in its attributes."""
+    """Reads the files of an upload. Their faults go to `faults`; everything else it finds is in its attributes."""
 
     def __init__(self, context: RunContext, upload: Upload, faults: Faults) -> None:
         self.context = context

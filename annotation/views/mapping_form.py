@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy
 
 from annotation.mapping import Cells, Table
 from annotation.mapping.left_out import list_used
-from annotation.mapping.mapping import FIELDS, PLACES, SCORE_FIELDS
+from annotation.mapping.mapping import CELL_MEMBERS, FIELDS, PLACES, SCORE_FIELDS
 from annotation.mapping.plan import make_plan
 from annotation.mapping.presets import make_draft
 
@@ -53,6 +53,7 @@ _LABELS = {
     "simulated": gettext_lazy("Whether a program judged"),
     "outputs": gettext_lazy("Outputs of the system"),
     "ratings": gettext_lazy("Ratings of"),
+    "verdicts": gettext_lazy("Which one is better, by the rater"),
     "scores": gettext_lazy("Scores by another program"),
     "evaluator": gettext_lazy("Name of the metric or model"),
     "score": gettext_lazy("Score by another program"),
@@ -68,7 +69,19 @@ _GROUPS = (
     (gettext_lazy("One score per row"), SCORE_FIELDS),
     (
         gettext_lazy("Comparisons"),
-        ("system_a", "system_b", "text_a", "text_b", "chosen", "rejected", "verdict", "rater", "aspect", "simulated"),
+        (
+            "system_a",
+            "system_b",
+            "text_a",
+            "text_b",
+            "chosen",
+            "rejected",
+            "verdict",
+            "verdicts",
+            "rater",
+            "aspect",
+            "simulated",
+        ),
     ),
 )
 #: Fields that can be the same for all rows.
@@ -101,11 +114,11 @@ ITEM_CHOICES = (
     ("no", False, gettext_lazy("are in the project already")),
 )
 EXAMPLES, EXAMPLE_LENGTH = 3, 80
-CELLS = ("outputs", "ratings", "scores")
-#: Names of a column with outputs, ratings or scores, and their fields in the form.
+#: Names of a column with outputs, judgements or scores, and their fields in the form.
 _NAMED = {
     "outputs": {"system": "system"},
     "ratings": {"system": "system", "aspect": "aspect", "item": "item"},
+    "verdicts": {"rater": "system"},
     "scores": {"system": "system", "evaluator": "aspect"},
 }
 #: What a mapping states of such a column; what the form does not show stays.
@@ -116,8 +129,8 @@ MOST_COLUMNS = 200
 
 @dataclass(frozen=True)
 class ColumnLine:
-    """A column with its examples, its role, and the names that go with outputs, ratings or scores. `aspect`: for scores
-    the metric, because a form has at most a thousand fields."""
+    """A column with its examples, its role, and the names that go with outputs, judgements or scores. `aspect` is the
+    metric of scores, and `system` the rater of verdicts, because a form has at most a thousand fields."""
 
     number: int
     name: str
@@ -187,7 +200,8 @@ class MappingForm:
             member, one = cells.get(column, ("", Cells()))
             role = roles.get(column, member)
             aspect = one.evaluator if role == "scores" else one.aspect
-            lines.append(ColumnLine(number, column, examples[column], role, one.side or one.system, aspect, one.item))
+            first = one.side or one.system or (one.rater if role == "verdicts" else "")
+            lines.append(ColumnLine(number, column, examples[column], role, first, aspect, one.item))
         return lines
 
     def list_fixed(self) -> list[tuple[str, Any, str]]:
@@ -238,8 +252,10 @@ class MappingForm:
 
 
 def list_cell_roles(layout: str) -> tuple[str, ...]:
-    """The roles of columns that have names of their own; of pairs, only ratings can have several columns."""
-    return CELLS if layout == "table" else ("ratings",)
+    """The roles of columns that have names of their own; of pairs, only judgements can have several columns."""
+    if layout == "table":
+        return tuple(name for name in CELL_MEMBERS if name != "verdicts")
+    return ("ratings", "verdicts") if layout == "pairs" else ("ratings",)
 
 
 def expand(table: Table, document: Document) -> dict[str, list[tuple[str, Cells]]]:
@@ -250,7 +266,7 @@ def expand(table: Table, document: Document) -> dict[str, list[tuple[str, Cells]
         member: [
             (column, one) for column, one in getattr(plan, member) if column not in single and column in table.columns
         ]
-        for member in CELLS
+        for member in CELL_MEMBERS
     }
 
 
@@ -292,7 +308,8 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     stated = {name for name in _FIXED["table"] if sent.get(f"fixed-{name}", "").strip()}
     stated |= {role for _number, role in roles.values()}
     cells: dict[str, list[Document]] = {
-        member: [_write_cell(column, one) for column, one in before[member] if column not in roles] for member in CELLS
+        member: [_write_cell(column, one) for column, one in before[member] if column not in roles]
+        for member in CELL_MEMBERS
     }
     kept = {name: [column for column in list_names(names) if column not in roles]
             for name, names in base.get("columns", {}).items()}  # fmt: skip
@@ -300,13 +317,14 @@ def read_form(sent: QueryDict, table: Table, base: Document) -> Document:
     meta = [column for column in base.get("meta", {}).get("items", ()) if column not in roles]
     for column, (number, role) in roles.items():
         if role in cells:
-            read = _read_rated_side if layout in ("pairs", "preference") else _read_cell
+            is_side = layout in ("pairs", "preference") and role == "ratings"
+            read = _read_rated_side if is_side else _read_cell
             cells[role].append(read(sent, number, column, role, stated, dict(before[role])))
         elif role == "meta":
             meta.append(column)
         elif role:
             named.setdefault(role, []).append(column)
-    document = {name: value for name, value in base.items() if name not in ("columns", *CELLS)}
+    document = {name: value for name, value in base.items() if name not in ("columns", *CELL_MEMBERS)}
     shape = layout if layout in ("pairs", "preference") else _name_shape(base, cells)
     known = FIELDS[shape]
     document["shape"] = shape
@@ -357,9 +375,12 @@ def _read_cell(
     if role == "scores" and "evaluator" not in {*parts, *stated}:
         parts["evaluator"] = column
     if not parts:
-        parts = {"aspect" if role == "ratings" and "aspect" not in stated else "system": column}
+        usual = (
+            "rater" if role == "verdicts" else "aspect" if role == "ratings" and "aspect" not in stated else "system"
+        )
+        parts = {usual: column}
     kept = _write_cell(column, before[column]) if column in before else {}
-    shown = (*_NAMED["ratings"], *_NAMED["scores"])
+    shown = {*_NAMED["ratings"], *_NAMED["scores"], *_NAMED[role]}
     return {"column": column, **parts, **{name: text for name, text in kept.items() if name not in shown}}
 
 
@@ -429,7 +450,7 @@ def _put(document: Document, name: str, value: Document, usual: Document | None 
 
 
 #: A part of a list in a mapping, such as `ratings[0].pattern`.
-_PART = re.compile(r"(outputs|ratings|scores)\[(\d{1,6})\]")
+_PART = re.compile(r"(outputs|ratings|verdicts|scores)\[(\d{1,6})\]")
 _MEMBERS = {
     "ids": gettext_lazy("Ids of items"),
     "values": gettext_lazy("Words and their values"),
@@ -441,6 +462,7 @@ _MEMBERS = {
     "shape": gettext_lazy("The rows contain"),
     "outputs": gettext_lazy("Outputs"),
     "ratings": gettext_lazy("Ratings"),
+    "verdicts": gettext_lazy("Verdicts"),
     "scores": gettext_lazy("Scores by other programs"),
 }
 

@@ -16,7 +16,7 @@ FORMATS: dict[str, tuple[str, dict[str, Any], tuple[int, int, int, int]]] = {
     "wide_semicolon.csv": ("", {}, (3, 6, 0, 0)),
     "long.csv": ("", {}, (2, 4, 16, 0)),
     "prompt_response.jsonl": ("", {}, (3, 6, 0, 0)),
-    "preference_messages.jsonl": ("", {}, (3, 6, 0, 3)),
+    "preference_messages.jsonl": ("", {}, (3, 6, 6, 3)),
     "alpaca_outputs.json": ("alpaca-eval-outputs", {}, (3, 3, 0, 0)),
     # The fourth output was not compared.
     "alpaca_annotations.json": ("alpaca-eval-annotations", {}, (3, 6, 0, 3)),

@@ -279,12 +279,80 @@ def test_pairs_with_ratings_of_each_side(tmp_path):
     assert [one.member for one in proposal.questions] == ["columns.verdict"]
 
 
-def test_verdicts_of_two_annotators_are_no_ratings_of_the_two_sides(tmp_path):
-    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k % 2 + 1},1" for k, _a, _b in JUDGED]
-    head = "id,prompt,response_1,response_2,model_1,model_2,annotator_1,annotator_2"
-    proposal = propose(tmp_path, head, rows)
-    assert proposal.mapping.ratings == ()
+JUDGES = {
+    "numbers": ("annotator_1,annotator_2", ["1", "2"]),
+    "words": ("rater 1,rater 2", ["A", "tie"]),
+    "names": ("winner (rater 1),winner (rater 2)", ["model_a", "model_b"]),
+}
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_columns_of_verdicts_under_the_names_of_raters(tmp_path, name):
+    names, (first, second) = JUDGES[name]
+    cells = [(first, second), (second, first), (first, ""), (first, first)]
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{a},{b}" for k, (a, b) in enumerate(cells)]
+    proposal = propose(tmp_path, f"id,prompt,response_1,response_2,model_1,model_2,{names}", rows)
+    assert (proposal.questions, proposal.left_out, proposal.mapping.ratings) == ([], [], ())
+    made = [row.values for row in convert(tmp_path, proposal) if row.table == "comparisons"]
+    words = {"1": "a", "2": "b", "A": "a", "model_a": "a", "model_b": "b"}
+    raters = [one.rater for one in proposal.mapping.verdicts]
+    assert [(one["item"], one["rater"], one["verdict"]) for one in made] == [
+        (str(k), rater, words.get(cell, cell))
+        for k, pair in enumerate(cells)
+        for rater, cell in zip(raters, pair, strict=True)
+        if cell
+    ]
+
+
+def test_a_wrong_verdict_of_one_rater_leaves_the_others(tmp_path):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,A,B" for k in range(4)]
+    proposal = propose(tmp_path, "id,prompt,response_1,response_2,model_1,model_2,rater 1,rater 2", rows)
+    (tmp_path / "sheet.csv").open("a").write("9,Why 9?,One.,Two.,gpt,llama,perhaps,B\n")
+    made = convert(tmp_path, proposal)
+    [fault] = [row for row in made if isinstance(row, Fault)]
+    assert (fault.row, fault.column) == (6, "rater 1")
+    assert sum(row.table == "comparisons" for row in made if not isinstance(row, Fault)) == 9
+
+
+def test_numbers_under_the_names_of_raters_may_be_ratings(tmp_path):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,gpt,llama,{k % 5},1" for k, _a, _b in JUDGED]
+    proposal = propose(tmp_path, "id,prompt,response_1,response_2,model_1,model_2,annotator_1,annotator_2", rows)
+    assert (proposal.mapping.ratings, proposal.mapping.verdicts) == ((), ())
     assert [(one.member, "annotator_2" in one.options) for one in proposal.questions] == [("columns.verdict", True)]
+
+
+@pytest.mark.parametrize("names", ["score_chosen,score_rejected", "chosen_score,rejected_score"])
+def test_scores_of_chosen_and_rejected_texts_are_ratings(tmp_path, names):
+    rows = [f"{k},Why {k}?,One {k}.,Two {k}.,4.5,{a}" for k, a, _b in JUDGED]
+    proposal = propose(tmp_path, f"id,prompt,chosen,rejected,{names}", rows)
+    assert proposal.left_out == []
+    assert [(one.aspect, one.side) for one in proposal.mapping.ratings] == [("score", "a"), ("score", "b")]
+    ratings = [row.values for row in convert(tmp_path, proposal) if row.table == "ratings"]
+    assert [(one["system"], one["value"]) for one in ratings[:2]] == [("chosen", 4.5), ("rejected", JUDGED[0][1])]
+
+
+@pytest.mark.parametrize(
+    ("column", "grades", "asked"),
+    [
+        ("Note", ["1", "2", "6"], "1 = 6, 2 = 5, 6 = 1"),
+        ("Schulnote", ["1.3", "2.7", "4"], "1.3 = 5.7, 2.7 = 4.3, 4 = 3"),
+        ("Note", ["12", "15", "20"], ""),
+        ("Bewertung", ["1", "2", "3"], ""),
+    ],
+)
+def test_grades_of_which_one_is_the_best_are_asked(tmp_path, column, grades, asked):
+    rows = [f"{k},Wer {k}?,Das ist {k}.,gpt,{grades[k % 3]}" for k in range(9)]
+    proposal = propose(tmp_path, f"Nr,Frage,Antwort,Modell,{column}", rows)
+    assert [one.suggestion for one in proposal.questions] == [asked] * bool(asked)
+
+
+def test_ratings_out_of_different_numbers_are_asked(tmp_path):
+    rows = [f"{k},Why {k}?,It is {k}.,gpt,{['4/5', '8/10', '3/5'][k % 3]}" for k in range(9)]
+    proposal = propose(tmp_path, "id,question,answer,model,rating", rows)
+    [question] = proposal.questions
+    assert question.member == "values.value"
+    assert "out of 5, 10" in question.message
+    assert "value" not in proposal.mapping.values
 
 
 @pytest.mark.parametrize(

@@ -115,3 +115,17 @@ def test_verdicts_in_columns_of_zeros_and_ones_are_imported(researcher):
     upload = import_and_run(researcher, upload, address, form)
     assert upload.state == "done", list(upload.faults.values_list("message", flat=True))
     assert sorted(Comparison.objects.values_list("verdict", flat=True)) == ["a", "b", "tie"]
+
+
+def test_verdicts_of_several_raters_stay_on_the_page(researcher):
+    head = ["id", "prompt", "response_1", "response_2", "model_1", "model_2", "annotator_1", "annotator_2"]
+    rows = [[k, f"Why {k}?", f"One {k}.", f"Two {k}.", "gpt", "llama", 1, k % 2 + 1] for k in range(1, 5)]
+    send(researcher, "a.csv", write_csv(head, *rows))
+    upload = Upload.objects.get()
+    address, _text = open_columns(researcher, upload)
+    form = read_form(researcher.get(address).content.decode())  # with the lines of its texts
+    assert (form["role-6"], form["system-6"]) == ("verdicts", "annotator_1")
+    upload = import_and_run(researcher, upload, address, {**form, "system-7": "Ben"})
+    assert upload.state == "done", list(upload.faults.values_list("message", flat=True))
+    verdicts = sorted(Comparison.objects.values_list("rater", "verdict"))
+    assert verdicts == [*[("Ben", "a")] * 2, *[("Ben", "b")] * 2, *[("annotator_1", "a")] * 4]
