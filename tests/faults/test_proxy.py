@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import ssl
@@ -19,6 +20,7 @@ from evalapp.accounts.services import create_token
 from evalapp.ops.ports import find_free_port
 from tests.cast import PASSWORD, Cast, make_cast
 from tests.docs.test_proxy import block
+from tests.evalapp.accounts.oidc_server import CLIENT, SECRET, oidc_server
 from tests.evalapp.common.conftest import wait_until
 from tests.services import installing
 
@@ -85,12 +87,12 @@ class ToNginx(httpx.HTTPTransport):
         return super().handle_request(sent)
 
 
-def start_site(stack: Stack, sub_path: str = "") -> None:
+def start_site(stack: Stack, sub_path: str = "", providers: str = "") -> None:
     """Start the site with the settings of production."""
     stack.env |= {
         "DJANGO_SETTINGS_MODULE": "evalapp.settings",
         "SECURE_PROXY": "1", "ALLOWED_HOSTS": f"{HOST},127.0.0.1", "CSRF_TRUSTED_ORIGINS": f"https://{HOST}",
-        "SUB_PATH": sub_path,
+        "SUB_PATH": sub_path, "OIDC_PROVIDERS": providers, "UNI_SECRET": SECRET,
     }  # fmt: skip
     assert stack.manage("collectstatic", "--no-input").returncode == 0
     stack.start("redis", "web", "work")
@@ -109,16 +111,18 @@ def test_site_works_behind_nginx(stack: Stack, tmp_path: Path, sub_path: str) ->
     hasher = Argon2PasswordHasher()
     cast.owner.password = hasher.encode(PASSWORD, hasher.salt())
     cast.owner.save()
-    start_site(stack, sub_path)
-    folder = tmp_path / "nginx"
-    with (
-        start_nginx(folder, stack.url, sub_path) as ports,
-        httpx.Client(transport=ToNginx(folder, *ports), timeout=60) as browser,
-    ):
-        address = f"https://{HOST}{sub_path}"
-        check_tls(browser, sub_path)
-        check_pages(browser, address, sub_path)
-        check_upload(browser, address, cast)
+    folder, address = tmp_path / "nginx", f"https://{HOST}{sub_path}"
+    with oidc_server() as provider:
+        row = {"label": "Uni", "issuer": provider.issuer, "client_id": CLIENT, "secret_env": "UNI_SECRET"}
+        start_site(stack, sub_path, json.dumps({"uni": {**row, "match_email": True}}))
+        with (
+            start_nginx(folder, stack.url, sub_path) as ports,
+            httpx.Client(transport=ToNginx(folder, *ports), timeout=60) as browser,
+        ):
+            check_tls(browser, sub_path)
+            check_institution(browser, address, sub_path)
+            check_pages(browser, address, sub_path)
+            check_upload(browser, address, cast)
 
 
 def check_tls(browser: httpx.Client, sub_path: str) -> None:
@@ -130,6 +134,17 @@ def check_tls(browser: httpx.Client, sub_path: str) -> None:
     cookie = page.headers["Set-Cookie"]
     assert "Secure" in cookie
     assert f"Path={sub_path}/;" in cookie
+
+
+def check_institution(browser: httpx.Client, address: str, sub_path: str) -> None:
+    """The provider gets the public address, and its response comes back to the session that began."""
+    begun = browser.get(f"{address}/account/oidc/uni/")
+    answered = httpx.get(begun.headers["Location"])
+    assert answered.headers["Location"].startswith(f"{address}/account/oidc/uni/callback/?")
+    entered = browser.get(answered.headers["Location"])
+    assert (entered.status_code, entered.headers["Location"]) == (302, f"{sub_path}/")
+    assert "rita@example.org" in browser.get(f"{address}/account/").text
+    browser.cookies.clear()
 
 
 def check_pages(browser: httpx.Client, address: str, sub_path: str) -> None:

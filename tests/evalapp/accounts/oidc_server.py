@@ -33,14 +33,14 @@ class OidcServer(ThreadingHTTPServer):
         self.key = RSAKey.generate_key(2048, {"kid": "first", "use": "sig"})
         self.claims: dict[str, Any] = {"sub": "42", "email": "rita@example.org", "email_verified": True}
         self.info: dict[str, Any] = {}
-        self.fault = ""
+        self.host, self.fault = "127.0.0.1", ""
         self.codes: dict[str, dict[str, str]] = {}
         self.tokens: set[str] = set()
         self.asked: list[dict[str, str]] = []
 
     @property
     def issuer(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}/realm"
+        return f"http://{self.host}:{self.server_address[1]}/realm"
 
     def rotate_key(self, kid: str) -> None:
         self.key = RSAKey.generate_key(2048, {"kid": kid, "use": "sig"})
@@ -131,10 +131,9 @@ class _Handler(BaseHTTPRequestHandler):
                 other = {"sub": "43"} if server.fault == "user info of another" else {}
                 return self._send(200, {**server.claims, **server.info, **other})
             case "authorize":
-                self.send_response(302)
-                self.send_header("Location", server.authorize(dict(parse_qsl(address.query))))
-                self.send_header("Content-Length", "0")
-                return self.end_headers()
+                return self._redirect(server.authorize(dict(parse_qsl(address.query))))
+            case "end":
+                return self._redirect(dict(parse_qsl(address.query))["post_logout_redirect_uri"])
         return self._send(404, {})
 
     def do_POST(self) -> None:
@@ -143,6 +142,12 @@ class _Handler(BaseHTTPRequestHandler):
             return self._send(502, {"error": "server_error"})
         answer = self.server.exchange(dict(parse_qsl(body)), self.headers.get("Authorization", ""))
         return self._send(200, answer) if answer else self._send(400, {"error": "invalid_grant"})
+
+    def _redirect(self, address: str) -> None:
+        self.send_response(302)
+        self.send_header("Location", address)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
 
     def _send(self, status: int, answer: Any) -> None:
         body = b"<html>maintenance</html>" if answer is None else json.dumps(answer).encode()
