@@ -10,10 +10,11 @@ from django.utils.text import slugify
 from django.utils.translation import gettext_lazy as _
 
 from evalapp.common.errors import EvalappError
+from evalapp.common.event_kinds import MAIL_GROUPS, MAILS_OFF
 
 from .mails import send_later
 from .models import Project, User
-from .roles import SCOPES, Role
+from .roles import ROLES_FOR, SCOPES, Role
 from .selectors import active_tokens
 
 T = TypeVar("T")
@@ -70,13 +71,38 @@ class SignInForm(AuthenticationForm):
 
 
 class AccountForm(forms.ModelForm):
+    mails = forms.MultipleChoiceField(
+        label=_("E-mails about my projects"),
+        choices=list(MAIL_GROUPS.items()),
+        required=False,
+        widget=forms.CheckboxSelectMultiple,
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.switched_off = self.instance.preferences.get(MAILS_OFF, [])
+        self.initial["mails"] = [group for group in MAIL_GROUPS if group not in self.switched_off]
+        if not self.instance.memberships.filter(role__in=ROLES_FOR["read"]).exists():
+            del self.fields["mails"]
+
+    def clean(self) -> dict[str, Any]:
+        """Return the values of `update_account`: the choice of mails is one of the preferences."""
+        values = super().clean() or self.cleaned_data
+        if (chosen := values.pop("mails", None)) is not None:
+            switched_off = [group for group in MAIL_GROUPS if group not in chosen]
+            if switched_off != self.switched_off:
+                values["preferences"] = {**self.instance.preferences, MAILS_OFF: switched_off}
+        return values
+
     class Meta:
         model = User
         fields = ["first_name", "email", "theme"]
         labels = {"first_name": _("Name"), "email": _("E-mail"), "theme": _("Colours")}
         help_texts = {
             "first_name": _("Shown to the members of your projects. Empty: your user name."),
-            "email": _("For resetting the password; visible to the owners of your projects."),
+            "email": _(
+                "For resetting the password and for e-mails about your projects; visible to the owners of your projects."
+            ),
         }
         widgets = {"theme": forms.RadioSelect}
 

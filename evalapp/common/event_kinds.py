@@ -30,6 +30,8 @@ EVENT_KINDS = {
 }
 #: Sent by the button *Test* only.
 TEST_EVENT = "webhook.test"
+#: Member of a user's preferences: the groups of mails that are switched off.
+MAILS_OFF = "mails_off"
 #: Group of mails -> its label on the account page.
 MAIL_GROUPS = {
     "campaigns": _("A judging campaign is complete"),

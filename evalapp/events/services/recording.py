@@ -6,17 +6,27 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.urls import reverse
 
-from evalapp.accounts.models import Project
+from evalapp.accounts.models import Project, User
 from evalapp.common.jobs import find_job
 from evalapp.common.models import Run
 
 from ..models import Delivery, Event, Webhook
 from .delivering import dispatch
+from .mails import send_event_mails
 
 
-def record_event(*, project: Project, kind: str, data: dict[str, Any], path: str = "", key: str = "") -> Event | None:
-    """Record an event and plan its deliveries. `data` has no texts and no names of people; `path` is the page that
-    shows the event. With `key` it is recorded once: later calls return None."""
+def record_event(
+    *,
+    project: Project,
+    kind: str,
+    data: dict[str, Any],
+    path: str = "",
+    key: str = "",
+    starter: User | None = None,
+) -> Event | None:
+    """Record an event, plan its deliveries and write its mails. `data` has no texts and no names of people; `path` is
+    the page that shows the event. With `key` it is recorded once: later calls return None. `starter`: who started the
+    run, and gets the mail about its end; mails about other events go to all who may read the project."""
     if key and is_recorded(project=project, kind=kind, key=key):
         return None
     try:
@@ -25,6 +35,7 @@ def record_event(*, project: Project, kind: str, data: dict[str, Any], path: str
             for webhook in Webhook.objects.filter(project=project, active=True).order_by("pk"):
                 if kind in webhook.events:
                     plan_delivery(event, webhook)
+            send_event_mails(event, starter)
     except IntegrityError:
         if key and is_recorded(project=project, kind=kind, key=key):
             return None  # another worker was faster
@@ -54,4 +65,5 @@ def record_run_end(*, run: Run, state: str) -> None:
         kind=f"{job.event}.{state}",
         path=reverse("run", args=[run.project.slug, run.pk]),
         data={"run": run.pk, "kind": run.kind, "title": run.title},
+        starter=run.created_by,
     )
