@@ -101,7 +101,7 @@ class AccountForm(forms.ModelForm):
         help_texts = {
             "first_name": _("Shown to the members of your projects. Empty: your user name."),
             "email": _(
-                "For resetting the password and for e-mails about your projects; visible to the owners of your projects."
+                "For resetting the password and e-mails about your projects; visible to the owners of your projects."
             ),
         }
         widgets = {"theme": forms.RadioSelect}
