@@ -3,6 +3,7 @@
     python docs/screenshots.py                  the pictures of README and docs, into docs/images/
     python docs/screenshots.py --all FOLDER     every page in light, dark and 360 px wide, for review
     python docs/screenshots.py --all FOLDER --keep DATA    the same on a data folder that is kept for the next time
+    python docs/screenshots.py --all FOLDER --language ar  the same in another language
 
 Needs the development requirements and Chromium (its path in CHROMIUM). All started processes are stopped again."""
 
@@ -258,8 +259,15 @@ def _wait(address: str, process: subprocess.Popen[Any], seconds: float = 30) -> 
 # ---- the pictures -----------------------------------------------------------------------------------------
 
 
-def open_signed_in(browser: Browser, address: str, name: str, viewport: dict[str, int], scheme: str) -> Page:
-    context = browser.new_context(viewport=viewport, color_scheme=scheme, base_url=address)  # type: ignore[arg-type]
+def open_signed_in(
+    browser: Browser, address: str, name: str, viewport: dict[str, int], scheme: str, language: str = "en-GB"
+) -> Page:
+    context = browser.new_context(
+        viewport=viewport,
+        color_scheme=scheme,
+        base_url=address,
+        locale=language,  # type: ignore[arg-type]
+    )
     page = context.new_page()
     if name:
         page.goto("/account/sign-in/")
@@ -303,7 +311,7 @@ def record_errors(page: Page, errors: list[str]) -> None:
     page.on("pageerror", lambda error: errors.append(str(error)))
 
 
-def take_all(browser: Browser, address: str, folder: Path, only: set[str]) -> list[dict[str, Any]]:
+def take_all(browser: Browser, address: str, folder: Path, only: set[str], language: str) -> list[dict[str, Any]]:
     folder.mkdir(parents=True, exist_ok=True)
     report = []
     for look, viewport, scheme in (("light", WIDE, "light"), ("dark", WIDE, "dark"), ("narrow", NARROW, "light")):
@@ -313,7 +321,7 @@ def take_all(browser: Browser, address: str, folder: Path, only: set[str]) -> li
             if only and shot.name not in only:
                 continue
             if shot.who not in pages:
-                pages[shot.who] = open_signed_in(browser, address, shot.who, viewport, scheme)
+                pages[shot.who] = open_signed_in(browser, address, shot.who, viewport, scheme, language)
                 record_errors(pages[shot.who], errors)
             errors.clear()
             status = visit(pages[shot.who], shot)
@@ -352,6 +360,7 @@ def main() -> None:
     )
     parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="with --all: only these pages")
     parser.add_argument("--keep", type=Path, metavar="DATA", help="a data folder to reuse; created if missing")
+    parser.add_argument("--language", default="en-GB", help="with --all: the language of the browser")
     options = parser.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="evalapp-pictures-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -363,7 +372,7 @@ def main() -> None:
         with web(folder) as address, sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
             if options.all:
-                for line in take_all(browser, address, options.all, set(options.only)):
+                for line in take_all(browser, address, options.all, set(options.only), options.language):
                     print(json.dumps(line))
             else:
                 take_chosen(browser, address)

@@ -166,7 +166,7 @@ def format_catalogue(catalog: Catalog) -> tuple[bytes, bytes]:
 def list_faults(message: Message) -> Iterator[str]:
     """Yield what is wrong with a translation: other placeholders or elements than the text has, a missing plural."""
     texts: tuple[str, ...] = (message.id,) if isinstance(message.id, str) else tuple(message.id)
-    strings: tuple[str, ...] = (message.string,) if isinstance(message.string, str) else tuple(message.string)
+    strings: tuple[str, ...] = (message.string,) if isinstance(message.string, str) else tuple(message.string or ())
     if not any(strings):
         yield "has no translation"
         return
