@@ -16,3 +16,8 @@ LANGUAGES = {
 }
 #: Languages with all texts; the others have those that annotators see.
 WHOLE = frozenset({"en-gb", "de", "es", "zh-hans"})
+
+
+def lower_word(label: str, language: str | None) -> str:
+    """Return a label as it stands inside a sentence; German nouns keep their capital."""
+    return label if language == "de" else label.lower()

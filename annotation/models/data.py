@@ -35,10 +35,10 @@ def make_upload_column() -> models.ForeignKey:
 
 class System(models.Model):
     class Kind(models.TextChoices):
-        MACHINE = "machine", "Machine"
-        HUMAN = "human", "Human"
-        REFERENCE = "reference", "Reference"
-        CONTROL = "control", "Control"
+        MACHINE = "machine", _("Machine")
+        HUMAN = "human", _("Human")
+        REFERENCE = "reference", _("Reference")
+        CONTROL = "control", _("Control")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="systems")
     name = models.CharField(max_length=200)

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import orjson
+from django.utils.translation import get_language_bidi
 
 from annotation.allocation.answers import AspectForm, Form
 from annotation.allocation.plan import OPTIONS, SHOWN_OPTIONS
@@ -13,6 +14,8 @@ from annotation.models import Campaign
 from evalapp.translation import gettext
 
 from .attributes import read_attributes
+
+MIRRORED = {"ArrowLeft": "ArrowRight", "ArrowRight": "ArrowLeft", "a": "d", "d": "a"}
 
 
 @dataclass(frozen=True)
@@ -54,10 +57,13 @@ class Sheet:
 
 
 def read_form(form_json: bytes) -> dict[str, Any]:
-    """The form of a sheet with the names of the verdicts in the current language."""
+    """The form of a sheet with the names of the verdicts in the current language. In one that is written from right to
+    left, the first text is on the right, so that the keys change sides."""
     form: dict[str, Any] = json.loads(form_json)
     for verdict in form["verdicts"]:
         verdict["label"] = gettext(verdict["label"])
+        if get_language_bidi():
+            verdict["keys"] = [MIRRORED.get(key, key) for key in verdict["keys"]]
     return form
 
 

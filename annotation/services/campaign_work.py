@@ -7,6 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.functional import Promise
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import Problem
@@ -17,6 +18,7 @@ from annotation.models import Campaign, WritingCampaign
 from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
+from evalapp.languages import lower_word
 
 C = TypeVar("C", Campaign, WritingCampaign)
 P = TypeVar("P", Plan, WritingPlan)
@@ -166,7 +168,7 @@ class CampaignWork(Generic[C, P]):
             campaign.refresh_from_db()
             if not changed:
                 message = _("The campaign is %(state)s, so this is not possible: %(transition)s.")
-                state = campaign.get_state_display().lower()
+                state = lower_word(campaign.get_state_display(), get_language())
                 raise Conflict(message % {"state": state, "transition": transition})
             self.record(done, campaign, user)
         return campaign
@@ -201,7 +203,7 @@ class CampaignWork(Generic[C, P]):
 
     def check_draft(self, campaign: C) -> None:
         if campaign.state != _State.DRAFT:
-            state = campaign.get_state_display().lower()
+            state = lower_word(campaign.get_state_display(), get_language())
             raise Conflict(_("Only a draft can be opened; this campaign is %(state)s.") % {"state": state})
 
     def record(self, done: str, campaign: C, user: User | None, **detail: Any) -> None:

@@ -107,9 +107,9 @@ class CorpusPart(models.Model):
         ITEMS = "items", _("items")
 
     class State(models.TextChoices):
-        WAITING = "waiting", "Waiting"
-        STORED = "stored", "Stored"
-        REFUSED = "refused", "Refused"
+        WAITING = "waiting", _("Waiting")
+        STORED = "stored", _("Stored")
+        REFUSED = "refused", _("Refused")
 
     corpus = models.ForeignKey(Corpus, on_delete=models.CASCADE, related_name="parts")
     kind = models.CharField(max_length=9, choices=Kind.choices)
@@ -151,8 +151,8 @@ class OutboxRow(models.Model):
     has it. No foreign key, because the row of a deletion outlives its corpus."""
 
     class Action(models.TextChoices):
-        LOAD = "load", "Load"
-        DELETE = "delete", "Delete"
+        LOAD = "load", _("Load")
+        DELETE = "delete", _("Delete")
 
     corpus = models.BigIntegerField(db_index=True)
     action = models.CharField(max_length=6, choices=Action.choices)

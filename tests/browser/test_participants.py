@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.utils.translation import gettext, override
 from playwright.sync_api import expect
 
 from annotation.models import Judgement, Participant
@@ -25,6 +26,17 @@ QUESTIONS = [
     {"name": "age", "question": "How old are you?", "kind": "number", "low": 18, "high": 99},
     {"name": "english", "question": "Is English your first language?", "kind": "choice", "choices": ["yes", "no"]},
 ]
+
+
+@pytest.fixture(params=["en-gb", "zh-hans", "ar"])
+def language(request: pytest.FixtureRequest) -> str:
+    """The language of the campaign, which its pages have in a browser of another language."""
+    return str(request.param)
+
+
+def has_language(page: Any, language: str) -> bool:
+    found = page.evaluate("[document.documentElement.lang, getComputedStyle(document.body).direction]")
+    return bool(found == [language, "rtl" if language == "ar" else "ltr"])
 
 
 def answer(page: Any, value: int) -> None:
@@ -47,21 +59,26 @@ def fits(page: Any) -> bool:
     return bool(page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"))
 
 
-def test_from_the_link_to_the_code(cast: Cast, page_for: Open, axe: Callable[..., list[str]]) -> None:
-    study = Study(
-        cast, plan={"practice": PRACTICE, "guidelines": "Rate the **reply** only."}, pass_mark=1, outcomes=OUTCOMES,
-        questions=QUESTIONS,
-    )  # fmt: skip
+def test_from_the_link_to_the_code(
+    cast: Cast, page_for: Open, axe: Callable[..., list[str]], language: str
+) -> None:  # fmt: skip
+    plan = {"practice": PRACTICE, "guidelines": "Rate the **reply** only.", "options": {"language": language}}
+    study = Study(cast, plan=plan, pass_mark=1, outcomes=OUTCOMES, questions=QUESTIONS)
     page = page_for(None, **PHONE)
     page.goto(study.get_address("5f2a"))
     expect(page.locator("[data-consent]")).to_contain_text("We store your answers", use_inner_text=True)
     assert axe(page) == []
     assert fits(page)
+    assert has_language(page, language)
     page.fill("[name=q-age]", "31")
     page.check("[name=q-english][value=no]")
     page.click("button[value=begin]")
     page.click("form[data-begin] button")
     page.wait_for_selector("article[data-practice] form.answer")
+    assert fits(page)
+    assert has_language(page, language)
+    with override(language):
+        expect(page.locator("button[data-submit]")).to_contain_text(gettext("Submit and next"), use_inner_text=True)
     answer(page, 6)
     page.wait_for_selector("[data-passed=yes]")
     page.click("[data-go-on]")
@@ -74,24 +91,26 @@ def test_from_the_link_to_the_code(cast: Cast, page_for: Open, axe: Callable[...
     expect(page.locator("[data-return]")).to_have_attribute("href", returning)
     assert axe(page) == []
     assert fits(page)
+    assert has_language(page, language)
     row = Participant.objects.get()
     assert (row.state, row.answers) == ("passed", {"age": 31, "english": "no"})
     given = Judgement.objects.filter(assignment__unit__kind="normal").order_by("pk")
     assert [one["naturalness"] for one in given.values_list("answer", flat=True)] == [3, 4, 5]
 
 
-def test_refusing(cast: Cast, page_for: Open) -> None:
-    study = Study(cast, outcomes=OUTCOMES, questions=QUESTIONS)
+def test_refusing(cast: Cast, page_for: Open, language: str) -> None:
+    study = Study(cast, plan={"options": {"language": language}}, outcomes=OUTCOMES, questions=QUESTIONS)
     page = page_for(None, **PHONE)
     page.goto(study.get_address("5f2a"))
     page.click("button[value=refuse]")  # without answering the questions
     page.wait_for_selector("[data-outcome=refused]")
     expect(page.locator("#secret-completion")).to_have_value("C-NO")
+    assert has_language(page, language)
     assert not Participant.objects.exists()
 
 
-def test_returning_continues_with_the_same_text(cast: Cast, page_for: Open) -> None:
-    study = Study(cast, outcomes=OUTCOMES)
+def test_returning_continues_with_the_same_text(cast: Cast, page_for: Open, language: str) -> None:
+    study = Study(cast, plan={"options": {"language": language}}, outcomes=OUTCOMES)
     page = page_for(None, **PHONE)
     page.goto(study.get_address("5f2a"))
     page.click("button[value=begin]")
@@ -104,12 +123,14 @@ def test_returning_continues_with_the_same_text(cast: Cast, page_for: Open) -> N
     assert get_card_id(page) == card
     other = page_for(None, **PHONE)
     other.goto(study.get_address("5f2a"))
-    expect(other.locator("main")).to_contain_text("in another browser", use_inner_text=True)
+    if language == "en-gb":
+        expect(other.locator("main")).to_contain_text("in another browser", use_inner_text=True)
+    assert has_language(other, language)
     assert Participant.objects.count() == 1
 
 
-def test_a_full_study_says_so_before_anything_else(cast: Cast, page_for: Open) -> None:
-    study = Study(cast, places=1, outcomes=OUTCOMES)
+def test_a_full_study_says_so_before_anything_else(cast: Cast, page_for: Open, language: str) -> None:
+    study = Study(cast, plan={"options": {"language": language}}, places=1, outcomes=OUTCOMES)
     first, second = page_for(None, **PHONE), page_for(None, **PHONE)
     for page, name in ((first, "a"), (second, "b")):
         page.goto(study.get_address(name))
@@ -120,6 +141,7 @@ def test_a_full_study_says_so_before_anything_else(cast: Cast, page_for: Open) -
     expect(second.locator("#secret-completion")).to_have_value("C-FULL")
     second.goto(study.get_address("c"))
     second.wait_for_selector("[data-outcome=full]")
+    assert has_language(second, language)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

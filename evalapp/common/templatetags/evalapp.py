@@ -19,6 +19,7 @@ from evalapp.common.documentation import find_help
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.common.turns import name_speakers
+from evalapp.languages import lower_word
 from evalapp.number_text import MINUS, show_count, show_figure
 from evalapp.side_figures import failure_sentence
 
@@ -79,7 +80,9 @@ def span(seconds: float | None) -> str:
     seconds = max(0.0, float(seconds))
     if 0 < seconds < 0.05:
         return _("under 0.1 s")
-    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < 9.95 else _span(seconds)
+    if seconds >= 9.95:
+        return _span(seconds)
+    return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}".removesuffix(".0")}
 
 
 @register.filter
@@ -136,6 +139,18 @@ def entries(mapping: Any) -> list[tuple[Any, Any]]:
 
 
 _KEYS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓", "ArrowUp": "↑"}
+
+
+@register.filter
+def in_sentence(label: Any) -> str:
+    """Return a label as it stands inside a sentence."""
+    return lower_word(str(label), get_language())
+
+
+@register.filter
+def translated(word: str) -> str:
+    """Return a word of the data that the code marks for translation, in the current language."""
+    return _(word) if word else ""
 
 
 @register.filter

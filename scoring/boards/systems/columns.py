@@ -370,14 +370,14 @@ def plan_picture(table: Mapping[str, Any], query: Any, project: str) -> drawing.
     digits = 0 if query.method in MODELS or query.plays_games else 3
     marks = [drawing.Mark(0.5)] if table["method"] in ("win-rate", "m1") else []
     return drawing.plan_forest(
-        rows,
+        [{**row, "kind": _(row["kind"])} for row in rows],
         finding=_describe(table, digits),
         title=title,
         axis=axis,
         zero=False,
         digits=digits,
         marks=marks,
-        main="machine",
+        main=_("machine"),
     )
 
 
