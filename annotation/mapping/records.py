@@ -15,6 +15,7 @@ from evalapp.translation import gettext as _
 
 from .names import read_verdict_word
 from .numbers import is_number
+from .values import split_message
 
 Row = dict[str, Any]
 Flatten = Callable[[Row], Iterator[Row]]
@@ -74,13 +75,10 @@ def read_texts(values: list[Any], column: str) -> list[str]:
 
 
 def list_messages(row: Mapping[str, Any], column: str) -> list[tuple[str, str]]:
-    """(role, text) of a chat: `role` and `content`, or `from` and `value`."""
+    """(role, text) of a chat."""
     result = []
     for message in read_objects(row, column):
-        role, text = message.get("role", message.get("from")), message.get("content", message.get("value"))
-        if isinstance(text, list):
-            parts = [part.get("text") for part in text if isinstance(part, dict) and part.get("type") == "text"]
-            text = "\n".join(part for part in parts if isinstance(part, str))
+        role, text = split_message(message)
         if not isinstance(role, str) or not isinstance(text, str):
             raise WrongRecord(column, _("Each message in %(column)s needs a role and a content.", column=column))
         result.append((role, text))

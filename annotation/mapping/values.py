@@ -135,13 +135,9 @@ def _read_messages(value: Any, rule: Turns) -> list[str]:
     texts = []
     for message in value if isinstance(value, list) else [value]:
         if isinstance(message, dict):
-            role = next((message[name] for name in _ROLE if name in message), None)
+            role, message = split_message(message)
             if rule.roles and role not in rule.roles:
                 continue
-            message = next((message[name] for name in _CONTENT if name in message), None)
-            if isinstance(message, list):  # parts of a message with pictures
-                parts = [part.get("text") for part in message if isinstance(part, dict)]
-                message = "\n".join(part for part in parts if isinstance(part, str))
             if message is None:
                 raise WrongValue(
                     _("A message has no content."),
@@ -150,6 +146,16 @@ def _read_messages(value: Any, rule: Turns) -> list[str]:
         if (text := read_text(message)) is not None:
             texts.append(text)
     return texts
+
+
+def split_message(message: Row) -> tuple[Any, Any]:
+    """(role, content) of a message in a chat, each None if it has none; of several parts, as with pictures, the
+    texts."""
+    role, content = (next((message[name] for name in names if name in message), None) for names in (_ROLE, _CONTENT))
+    if isinstance(content, list):
+        texts = [part.get("text") for part in content if isinstance(part, dict)]
+        content = "\n".join(text for text in texts if isinstance(text, str))
+    return role, content
 
 
 def _split_at_marks(text: str, marks: tuple[str, ...]) -> list[str]:
