@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
@@ -138,7 +140,8 @@ def study_file(request: HttpRequest, project: Project, pk: int, ending: str) -> 
     if not run.result:
         raise NotThere(_("This study has no tables yet."))
     write, media_type = render.FORMATS[ending]
-    response = HttpResponse(write(run.result), content_type=media_type)
+    with override(settings.LANGUAGE_CODE):  # files are the same for everybody
+        response = HttpResponse(write(run.result), content_type=media_type)
     response.headers["Content-Disposition"] = (
         f'attachment; filename="{project.slug}-{run.params["study"]}-{run.pk}.{ending}"'
     )
