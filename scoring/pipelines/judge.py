@@ -270,8 +270,7 @@ class Judging:
             value = None if math.isnan(score.value) else score.value
             if stored.get(output) != [score.input_hash, value, score.note]:
                 changed.append(score)
-        for scores in split_keys(changed):
-            store_scores(score_set=self.score_set, scores=scores)
+        store_scores(score_set=self.score_set, scores=changed)
 
     def _make_score(self, output: int, record: Record, entry: OutputValues) -> NewScore:
         return NewScore(

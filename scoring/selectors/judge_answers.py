@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from django.db.models import QuerySet
 from django.utils.translation import gettext as _
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
+from evalapp.common.models import Run
 
 from ..models import Evaluator, JudgeAnswer
 from .judged_units import Key, Reader, Unit, iterate_units, make_key
@@ -26,6 +28,12 @@ def find_judge(project: Project, slug: str) -> Evaluator:
         text = _("There is no judge “%(name)s” in %(project)s. There are: %(known)s.")
         raise NotThere(text % {"name": slug, "project": project.slug, "known": known or _("none yet")})
     return row
+
+
+def list_asked_answers(evaluator: Evaluator) -> QuerySet[JudgeAnswer]:
+    """Return the stored answers that runs of this judge asked for. Other judges may use some of them."""
+    runs = Run.objects.filter(project=evaluator.project, kind="judge", params__slug=evaluator.slug)
+    return JudgeAnswer.objects.filter(project=evaluator.project, run__in=runs.values("pk"))
 
 
 def make_reader(evaluator: Evaluator) -> Reader:

@@ -18,6 +18,7 @@ from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
 
 from ..models import Evaluator, ScoreSet
+from ..selectors.judge_answers import list_asked_answers
 from .training import require_free_name
 
 #: Run parameters that name evaluators (see `names_in`; a test compares them with the kinds of run).
@@ -47,8 +48,8 @@ def mark_ready(*, evaluator: Evaluator) -> None:
     rows.update(state=Evaluator.State.READY, damage="")
 
 
-def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
-    """Delete an evaluator with its scores and files.
+def delete_evaluator(*, evaluator: Evaluator, user: Any = None, with_answers: bool = False) -> None:
+    """Delete an evaluator with its scores and files, and the stored answers to a judge if `with_answers`.
 
     Combinations that include it keep their scores but can no longer be updated. Raises `Conflict` while an active run
     or an open writing campaign uses it.
@@ -56,8 +57,10 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
     if evaluator.is_external:
         text = _("Delete the scores of %(name)s, or undo their upload; the evaluator goes with them.")
         raise Conflict(text % {"name": evaluator.slug})
-    if not (evaluator.is_trained or evaluator.is_combined):
-        text = _("Only trained and combined evaluators can be deleted; apply others again to replace their scores.")
+    if not (evaluator.is_trained or evaluator.is_combined or evaluator.is_judge):
+        text = _(
+            "Only trained and combined evaluators and judges can be deleted; apply others again to replace scores."
+        )
         raise Conflict(text)
     active = Run.objects.filter(project=evaluator.project, state__in=Run.ACTIVE).order_by("pk")
     refuse_used(evaluator, next((run for run in active if evaluator.slug in names_in(run.params)), None))
@@ -71,7 +74,10 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None) -> None:
         raise Conflict(text % {"campaign": campaign.name, "name": evaluator.slug})
     folder = Path(settings.ARTEFACTS_DIR) / evaluator.folder if evaluator.folder else None
     with transaction.atomic():
-        audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator)
+        facts = {}
+        if with_answers and evaluator.is_judge:
+            facts["answers"] = list_asked_answers(evaluator).delete()[0]
+        audit.record(verb="evaluator.deleted", project=evaluator.project, actor=user, object=evaluator, **facts)
         ScoreSet.objects.filter(evaluator=evaluator).delete()
         evaluator.delete()
         if folder is not None:

@@ -31,6 +31,7 @@ from ..selectors.catalogue import check_models, get_entry, get_method, list_ship
 from ..selectors.external import refuse_scoring
 from ..selectors.games import refuse_draws
 from ..selectors.inputs import count_outputs, get_reference_set
+from ..selectors.judges import split_keys
 from ..selectors.reading import warn_unreadable
 from ..selectors.training import list_trained, refuse_away, refuse_unfinished
 from .evaluators import names_in, refuse_used
@@ -403,7 +404,8 @@ def store_scores(*, score_set: ScoreSet, scores: Sequence[NewScore]) -> None:
     with transaction.atomic():
         # A worker believed lost may still store the same rows; the lock makes them take turns.
         ScoreSet.objects.select_for_update().filter(pk=score_set.pk).values_list("pk").first()
-        Score.objects.filter(score_set=score_set, output__in=[row.output for row in scores]).delete()
+        for keys in split_keys([row.output for row in scores]):
+            Score.objects.filter(score_set=score_set, output__in=keys).delete()
         insert_rows(Score, COLUMNS, (score_row(score_set, row) for row in scores))
 
 

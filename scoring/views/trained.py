@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.contrib import messages
+from django.db.models import Count, Sum
 from django.http import FileResponse, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
@@ -32,6 +33,7 @@ from ..models import Evaluator, ScoreSet
 from ..selectors.catalogue import get_entry, list_shipped
 from ..selectors.further import list_further
 from ..selectors.games import KIND as GAMES
+from ..selectors.judge_answers import list_asked_answers
 from ..selectors.reference_sets import sets_chosen_by
 from ..selectors.runs import find_numbered_run
 from ..selectors.score_sets import list_combinations
@@ -233,11 +235,12 @@ def upload(request: HttpRequest, project: Project) -> HttpResponse:
 
 @project_page(GET="write", POST="write")
 def delete(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
-    combined = Evaluator.objects.filter(project=project, slug=evaluator, kind=Evaluator.Kind.COMBINED).first()
-    row = combined or find_trained(project, evaluator)
+    kinds = [Evaluator.Kind.COMBINED, Evaluator.Kind.JUDGE]
+    other = Evaluator.objects.filter(project=project, slug=evaluator, kind__in=kinds).first()
+    row = other or find_trained(project, evaluator)
     if request.method == "POST":
         try:
-            delete_evaluator(evaluator=row, user=request.user)
+            delete_evaluator(evaluator=row, user=request.user, with_answers="answers" in request.POST)
         except (BadInput, Conflict) as error:
             messages.error(request, error.detail)
         else:
@@ -249,5 +252,6 @@ def delete(request: HttpRequest, project: Project, evaluator: str) -> HttpRespon
     context = {
         "project": project, "evaluator": row, "n_scores": n_scores, "chosen": chosen,
         "combined": list_combinations(project, row.slug), "has_games": row.is_trained and games.exists(),
+        "answers": list_asked_answers(row).aggregate(n=Count("pk"), cost=Sum("cost")) if row.is_judge else None,
     }  # fmt: skip
     return page(request, "scoring/evaluators/delete.html", context)

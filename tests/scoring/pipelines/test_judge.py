@@ -556,3 +556,48 @@ def test_owners_allow_that_texts_leave_by_page_and_api(scored, server, client):
     assert list(verbs.values_list("verb", "actor")) == [
         (f"project.texts-{change}", scored.owner.pk) for change in ("allowed-out", "kept-in") * 2
     ]
+
+
+def test_deleting_a_judge_says_what_is_lost(project, server, client, scored):
+    judge(project, name="one")
+    judge(project, name="two", template="criteria")
+    client.force_login(scored.viewer)
+    address = reverse("scoring:evaluator-delete", args=[project.slug, "one"])
+    assert client.post(address).status_code == 403
+    client.force_login(scored.researcher)
+    assert address in client.get(reverse("scoring:evaluator", args=[project.slug, "one"])).content.decode()
+    page = client.get(address).content.decode()
+    assert "its 24 scores" in page
+    assert "Also delete the 24" in page
+    assert client.post(address).status_code == 302
+    assert not Evaluator.objects.filter(slug="one").exists()
+    assert not Score.objects.filter(score_set__evaluator__slug="one").exists()
+    assert JudgeAnswer.objects.count() == 48
+    # The same judge again asks for nothing.
+    assert judge(project, name="one").result["answers"] == 0
+    assert (
+        client.post(reverse("scoring:evaluator-delete", args=[project.slug, "two"]), {"answers": "1"}).status_code
+        == 302
+    )
+    assert JudgeAnswer.objects.count() == 24
+    events = AuditEvent.objects.filter(project=project, verb="evaluator.deleted").order_by("pk")
+    assert [(row.object, row.detail.get("answers")) for row in events] == [("one", None), ("two", 24)]
+    assert judge(project, name="two", template="criteria").result["answers"] == 24
+
+
+def test_a_judge_that_a_run_uses_is_not_deleted(project, server, client, scored):
+    judge(project, name="one")
+    start_judge(project=project, options=JudgeOptions("fake", name="one", minutes=5), send=False)
+    client.force_login(scored.researcher)
+    client.post(reverse("scoring:evaluator-delete", args=[project.slug, "one"]))
+    assert Evaluator.objects.filter(slug="one").exists()
+
+
+def test_undefined_estimates_have_their_reason_as_text(project, server, client, scored):
+    judge(project, name="one")
+    project.ratings.exclude(rater="r0").delete()
+    client.force_login(scored.researcher)
+    call = client.get(reverse("api-evaluator-report", args=[project.slug, "one"])).json()
+    assert call["alpha_without"]["value"] is None
+    page = client.get(reverse("scoring:judge-report", args=[project.slug, "one"])).content.decode()
+    assert f"data-reason>{call['alpha_without']['note']}" in page
