@@ -26,6 +26,7 @@ class ScoringConfig(AppConfig):
         )
         hooks.prepare_export.register("scoring.services.leaderboards:refresh_tables")
         hooks.read_exported_rows.register("scoring.selectors.exports:rows")
+        hooks.read_exported_answers.register("scoring.selectors.judge_answers:iterate_exported_answers")
         hooks.make_exported_documents.register("scoring.selectors.exports:documents")
         hooks.check_results.register("scoring.pipelines.restore:check")
         hooks.store_results.register("scoring.pipelines.restore:store")

@@ -40,6 +40,7 @@ ABOUT = {
     "scores": "a score for an output in a set of scores",
     "filters": "rater filters: raters excluded from tables, with the reason",
     "campaigns": "how judgements and references were collected",
+    "judge_answers": "raw answers of language models that judged, with log-probabilities, tokens and cost",
     "judgements": "each judgement of a campaign: position in the rater's order, sides, probability of its pair",
     "raters": "statistics by rater, with consent",
     "audit": "the audit log of the project",

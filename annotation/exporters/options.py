@@ -22,6 +22,7 @@ class ExportOptions:
     level: str = param("per-rater", help="Judgements by rater, aggregated by output and pair, or both.", choices=LEVELS)
     scores: bool = param(True, help="Scores and leaderboards.")
     raters: str = param("kept", help="Rater ids: kept unless identifying, pseudonyms, or as uploaded.", choices=NAMINGS)
+    answers: bool = param(False, help="Raw answers of language models that judge, with tokens and cost.")
     judgements: bool = param(False, help="Order, sides and selection probability of each judgement.")
     attributes: bool = param(False, help="Times, notes and statistics by rater; needs the raters' consent.")
     audit: bool = param(False, help="The audit log.")

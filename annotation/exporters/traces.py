@@ -24,11 +24,30 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "rater", "from_upload", "n_ratings", "n_comparisons", "n_judgements", "median_seconds", "first_at", "last_at",
         "participant", "answers",
     ),
+    "judge_answers": (
+        "evaluator", "item", "system", "step", "system_b", "step_b", "sample", "request", "model", "text", "value",
+        "verdict", "share", "reason", "finish", "refused", "prompt_tokens", "completion_tokens", "cost", "seconds",
+        "tokens",
+    ),
     "audit": ("position", "at", "actor", "verb", "object", "detail", "content", "link"),
 }  # fmt: skip
-WHOLE = frozenset({"unit", "repeat", "order", "version", "reference", "n_ratings", "n_comparisons", "n_judgements"})
-NUMBERS = frozenset({"propensity", "median_seconds"})
-FLAGS = frozenset({"swapped", "extra", "passed", "from_upload"})
+WHOLE = frozenset(
+    {
+        "sample",
+        "prompt_tokens",
+        "completion_tokens",
+        "unit",
+        "repeat",
+        "order",
+        "version",
+        "reference",
+        "n_ratings",
+        "n_comparisons",
+        "n_judgements",
+    }
+)
+NUMBERS = frozenset({"propensity", "median_seconds", "share", "cost"})
+FLAGS = frozenset({"swapped", "extra", "passed", "from_upload", "refused"})
 #: Events whose objects and details contain names of people.
 _OF_PEOPLE = frozenset({"member", "membership", "invitation", "token", "account", "filter"})
 

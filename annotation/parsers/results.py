@@ -14,9 +14,11 @@ from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, r
 from .writer import COLUMNS, encode_ordered
 
 MAX_SIGNATURE, MAX_NOTE = 500, 200
-EVALUATOR_KINDS = ("sentinel", "baseline", "trained", "combined", "external")
+EVALUATOR_KINDS = ("sentinel", "baseline", "trained", "combined", "external", "judge")
 #: Columns of a score by another program that say which score set it belongs to, and their longest texts.
 _EXTERNAL_TEXTS = {"aspect": MAX_NAME, "reference_set": 63, "signature": 400}
+#: Options of a judge that may have several lines.
+_JUDGE_TEXTS = frozenset({"question", "labels", "guidelines", "template_text"})
 #: The note of a row without a score.
 NO_SCORE = "the file has no score"
 #: Begins the name of a set that its rows describe; no name in a file has it.
@@ -66,7 +68,8 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         bad("kind", _("kind must be one of %(choices)s.", choices=", ".join(EVALUATOR_KINDS)))
     if type(row.get("options", {})) is not dict:
         bad("options", _("options must be an object."))
-    _one_line("options", row.get("options"), bad)
+    else:
+        _one_line("options", _leave_out_texts(row.get("kind"), row.get("options", {})), bad)
     if type(row.get("systems", [])) is not list:
         bad("systems", _("systems must be a list."))
     _one_line("systems", row.get("systems"), bad)
@@ -74,6 +77,11 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if row.get("scored_at") is None:
         bad("scored_at", _("scored_at is missing: only complete score sets are exported."))
     return None if key is None or evaluator is None else (key, encode_ordered(row, COLUMNS["score_sets"]))
+
+
+def _leave_out_texts(kind: Any, options: Row) -> Row:
+    """Return the options without the texts of a judge, which are those of campaigns and templates."""
+    return {name: value for name, value in options.items() if kind != "judge" or name not in _JUDGE_TEXTS}
 
 
 class ExternalSet(NamedTuple):

@@ -44,7 +44,8 @@ ALSO_READ: dict[str, tuple[str, ...]] = {
 
 #: Other files of an export: derived from its tables, or not imported.
 DERIVED = (
-    "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judgements", "raters", "audit",
+    "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judge_answers", "judgements",
+    "raters", "audit",
 )  # fmt: skip
 
 

@@ -144,6 +144,8 @@ def _rows(
     yield from _seen(aggregator.rest(), facts)
     if options.scores:
         yield from _seen(hooks.read_exported_rows(project=project), facts)
+    if options.answers:
+        yield from _seen(hooks.read_exported_answers(project=project), facts)
     if options.judgements:
         yield from _seen(traces.judgements(project, individual=options.attributes), facts)
     if options.attributes:

@@ -47,6 +47,8 @@ RESULT_TABLES = ("scores", "tables")
 prepare_export = Provider[None](lambda **_asked: None)
 #: `(*, project)`: yields (table, row) in canonical order.
 read_exported_rows = Provider[Iterable[tuple[str, dict[str, Any]]]](lambda **_asked: ())
+#: `(*, project)`: yields (table, row) of the raw answers of language models.
+read_exported_answers = Provider[Iterable[tuple[str, dict[str, Any]]]](lambda **_asked: ())
 #: `(*, project, raters)`: files with a single object by name; `raters` maps a rater to the pseudonym of this export.
 make_exported_documents = Provider[dict[str, Any]](lambda **_asked: {})
 #: The phases of an import, called with `import_faults.Check` and `import_store.Promotion`.

@@ -75,6 +75,7 @@ class ExportForm(forms.Form):
         label=_("Include scores and leaderboards that can be recomputed"), required=False, initial=True
     )
     raters = _radio(_("Rater names"), _RATERS)
+    answers = forms.BooleanField(label=_("Include raw answers of language models that judge"), required=False)
     judgements = forms.BooleanField(
         label=_("Include order, sides and selection probability of each judgement"), required=False
     )

@@ -19,6 +19,7 @@ from evalapp.versions import read_entry, split_version
 from scoring.boards.base import Table
 from scoring.boards.data.files import ExportFolder, FolderError
 from scoring.boards.data.folder import Entry, compute_entry
+from scoring.boards.judge_values import JudgeScores, compute_judge_scores
 from scoring.boards.leaderboard_file import find_document_fault, find_table_fault
 from scoring.boards.metrics.people import COEFFICIENTS
 from scoring.boards.shapes import Fault
@@ -85,7 +86,7 @@ class Outcome:
 
 
 def recompute_folder(path: Path, *, overrides: Mapping[str, Any] | None = None) -> list[Outcome]:
-    """Recompute every table of the folder's `leaderboard.json`.
+    """Recompute every table of the folder's `leaderboard.json`, and the scores of judges from their raw answers.
 
     `overrides` replace the `seed` and `resamples` of the tables. Raises `FolderError` if there is nothing to recompute.
     """
@@ -99,7 +100,16 @@ def recompute_folder(path: Path, *, overrides: Mapping[str, Any] | None = None) 
         fault = find_table_fault(entry, place, to_compute=True)
         outcome = recompute_entry(folder, entry, overrides or {}) if fault is None else _refuse(place, entry, fault)
         outcomes.append(outcome)
-    return outcomes
+    return outcomes + [_compare_scores(scores) for scores in compute_judge_scores(folder)]
+
+
+def _compare_scores(scores: JudgeScores) -> Outcome:
+    comparison = _Comparison()
+    comparison.walk("", scores.exported, scores.recomputed)
+    return Outcome(
+        scores.title, {"scores": scores.exported}, {"scores": scores.recomputed}, comparison.differences,
+        comparison.n_numbers, comparison.largest,
+    )  # fmt: skip
 
 
 def _refuse(place: int, entry: Any, fault: Fault) -> Outcome:

@@ -18,18 +18,17 @@ from django.utils.translation import gettext as _
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
 from scoring.ml.judges.injections import attack
+from scoring.ml.judges.reader import Reader, make_key
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors import inputs
 from ..selectors.judged_units import (
     AnswerFigures,
     OutputValues,
-    Reader,
     Unit,
     choose_examples,
     collect_values,
     iterate_units,
-    make_key,
 )
 from ..selectors.judges import (
     find_model,
@@ -189,7 +188,7 @@ class Judging:
                     answers[key] = repaired[make_key(request)]
             if self.sending.model and self.score_set is None:
                 self._open()
-            settled = [self.reader.settle(unit, answers) for unit in units]
+            settled = [self.reader.settle(unit.orders, answers) for unit in units]
             for samples in settled:
                 self.answers.add(samples)
             self._count_controls(units)

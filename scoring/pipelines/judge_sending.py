@@ -11,9 +11,9 @@ from django.utils.translation import gettext as _
 
 from evalapp.common.errors import BadInput
 from evalapp.common.runner import RunContext
+from scoring.ml.judges.reader import Key, make_key
 from scoring.ml.judges.requests import BY_PROBABILITY
 
-from ..selectors.judged_units import Key, make_key
 from ..selectors.judges import find_model, load_answers
 from ..services.judges import store_answers
 

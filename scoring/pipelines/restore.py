@@ -24,6 +24,7 @@ from evalapp.accounts.models import Project
 from evalapp.versions import read_entry, read_settings, split_version
 from scoring.boards.leaderboard_file import list_faults
 from scoring.boards.registry import get_board
+from scoring.ml.judges.reader import find_option_fault
 
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.exports import without_raters
@@ -89,6 +90,11 @@ def _check_scores(check: Any) -> None:
         if not SLUG.fullmatch(slug):
             text = _("“%(name)s” cannot name an evaluator: use letters, digits and hyphens, at most 100.")
             check.fail_row("score_sets", n, "evaluator", text % {"name": slug[:100]})
+            continue
+        if row["kind"] == Evaluator.Kind.JUDGE and (why := find_option_fault(row["options"])):
+            check.fail_row(
+                "score_sets", n, "options", _("The options of a judge cannot be used: %(why)s.") % {"why": why}
+            )
             continue
         stored = _find_stored(check.project, row)
         if stored is None:

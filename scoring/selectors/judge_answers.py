@@ -11,9 +11,10 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
+from scoring.ml.judges.reader import Key, Reader, make_key
 
 from ..models import Evaluator, JudgeAnswer
-from .judged_units import Key, Reader, Unit, iterate_units, make_key
+from .judged_units import Unit, iterate_units
 from .judges import load_answers, make_judge, split_keys
 
 
@@ -68,8 +69,8 @@ def load_repairs(evaluator: Evaluator, reader: Reader, requests: Sequence[Any], 
 def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[str, Any]]:
     """Yield a row for each stored answer: what it is about, prompt hash, answer, reading, tokens, cost and seconds.
 
-    A pair has two rows per sample, in both orders; `value` is the preference for the text shown first. For a reward
-    model they are about one text each, and `value` is its reward. Answers to texts that have changed since are not
+    A pair has two rows per sample, in both orders; `value` is the preference for the text shown first, or its reward by
+    a reward model. Answers to texts that have changed since are not
     among them.
     """
     model, endpoint = evaluator.record.get("model", ""), evaluator.options["endpoint"]
@@ -81,12 +82,12 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
                 for place, request in enumerate(sample):
                     answer = answers.get(make_key(request))
                     if answer is not None:
-                        row = _describe_unit(unit, place, is_single=reader.judge.method == "reward")
+                        row = _describe_unit(unit, place)
                         reading = reader.read(answer)
                         yield row | {
                             "sample": request.repeat, "request": request.digest, "model": model, "text": answer.text,
                             "value": reading.value, "verdict": reading.verdict, "share": reading.share,
-                            "reason": reading.reason, "finish": answer.finish,
+                            "reason": reading.reason, "finish": answer.finish, "refused": answer.refused,
                             **facts.get(make_key(request), {}),
                             "tokens": answer.as_json()["tokens"],
                         }  # fmt: skip
@@ -101,15 +102,25 @@ def _load_facts(stored: Any, digests: Sequence[str]) -> dict[Key, dict[str, Any]
     return result
 
 
-def _describe_unit(unit: Unit, place: int, *, is_single: bool) -> dict[str, Any]:
-    """Return the text, or the pair in the order in which the request at this `place` shows it; `is_single`: requests
-    about a pair show one text each."""
+def _describe_unit(unit: Unit, place: int) -> dict[str, Any]:
+    """Return the text, or the pair in the order in which the request at this `place` shows it."""
     first, second = unit.record, unit.other_record
     if second is not None and place == 1:
         first, second = second, first
-    if second is None or is_single:
+    if second is None:
         return {"item": first.item, "system": first.system, "step": first.step}
     return {
         "item": first.item, "system_a": first.system, "step_a": first.step, "system_b": second.system,
         "step_b": second.step,
     }  # fmt: skip
+
+
+def iterate_exported_answers(*, project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield ("judge_answers", row) of every judge whose prompts are known here, for an export; see
+    `iterate_answer_rows`."""
+    for evaluator in Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("slug"):
+        if len(evaluator.record.get("examples", ())) < evaluator.options["examples"]:
+            continue
+        for row in iterate_answer_rows(evaluator, make_reader(evaluator)):
+            first = {name.removesuffix("_a"): value for name, value in row.items()}
+            yield "judge_answers", {"evaluator": evaluator.slug, **first}

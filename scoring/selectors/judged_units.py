@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Avg
 from django.utils.translation import gettext as _
@@ -17,23 +17,17 @@ from django.utils.translation import gettext as _
 from annotation.models import Comparison, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
+from scoring.ml.judges.reader import WINS
 
 from . import inputs
 from .judges import make_judge
 
 if TYPE_CHECKING:
     from scoring.ml import Record
-    from scoring.ml.judges import Answer, Judge, Reading, Request
+    from scoring.ml.judges import Judge, Reading, Request
 
 #: Items whose requests are made together; the last requests of a chunk leave places empty.
 ITEMS = 2_000
-#: The digest of a request and its number among equal ones.
-Key: TypeAlias = tuple[str, int]
-WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
-
-
-def make_key(request: Request) -> Key:
-    return request.digest, request.repeat
 
 
 @dataclass(frozen=True)
@@ -87,53 +81,6 @@ def _pair(project: Project, judge: Judge, config: Mapping[str, Any], chunk: Sequ
 
 
 # ---- answers ----------------------------------------------------------------------------------------------------
-
-
-class Reader:
-    """Reads answers by the method of a judge."""
-
-    def __init__(self, judge: Judge) -> None:
-        self.judge = judge
-
-    def read(self, answer: Answer | str) -> Reading:
-        """Return the reading of an answer, or of the reason why there is none."""
-        from scoring.ml.judges import Reading, read_rating, read_reward, read_verdict
-
-        if isinstance(answer, str):
-            return Reading(reason=answer)
-        judge = self.judge
-        if judge.method == "reward":
-            return read_reward(answer)
-        if judge.is_pairwise:
-            return read_verdict(answer, by_probability=judge.is_by_probability)
-        labels = judge.labels if judge.is_by_probability else None
-        return read_rating(answer, judge.rubric, by_probability=judge.is_by_probability, labels=labels)
-
-    def list_repairs(self, requests: Sequence[Request], answers: Mapping[Key, Answer | str]) -> dict[Key, Request]:
-        """Return the second requests for answers that are no JSON, by the key of the first."""
-        repairs: dict[Key, Request] = {}
-        if self.judge.method != "json":
-            return repairs
-        for request in requests:
-            answer = answers.get(make_key(request))
-            if answer is not None and not isinstance(answer, str) and self.read(answer).repairable:
-                repairs[make_key(request)] = request.make_repair(answer.text)
-        return repairs
-
-    def settle(self, unit: Unit, answers: Mapping[Key, Answer | str]) -> list[Reading | None]:
-        """Return the reading of each sample, for a pair that of both orders; None without all answers."""
-        from scoring.ml.judges import settle_orders, settle_rewards
-
-        join = settle_rewards if self.judge.method == "reward" else settle_orders
-        result: list[Reading | None] = []
-        for sample in unit.orders:
-            found = [answers.get(make_key(request)) for request in sample]
-            readings = [self.read(answer) for answer in found if answer is not None]
-            if len(readings) < len(found):
-                result.append(None)
-            else:
-                result.append(readings[0] if len(readings) == 1 else join(*readings))
-        return result
 
 
 class AnswerFigures:

@@ -166,23 +166,18 @@ def read_rubric(project: Project, aspect: Aspect, campaign: str, *, is_pairwise:
 
 def make_judge(options: Mapping[str, Any], examples: Sequence[Mapping[str, Any]] = ()) -> Judge:
     """Return the judge with stored options and examples. Raises `BadInput` if they do not fit together."""
-    from scoring.ml.judges import Example, Judge, PromptTemplate, Rubric, RubricError, check_template
+    from scoring.ml.judges import Example, RubricError
+    from scoring.ml.judges.reader import read_judge
     from scoring.ml.types import Record
 
-    try:
-        template = PromptTemplate(options["template"], options["kind"], options["template_text"])
-        check_template(template)
-        rubric = Rubric(**{name: options[name] for name in ("question", "low", "high", "step", "labels", "guidelines")})
-    except RubricError as error:
-        raise BadInput(str(error)) from error
-    shown = tuple(
+    shown = [
         Example(Record(row["text"], context=tuple(row["context"]), source=row["source"]), row["answer"])
         for row in examples
-    )
-    return Judge(
-        options["model"], rubric, template, options["method"], options["temperature"], shown,
-        is_local=options.get("local", "") != "", controls=tuple(options.get("controls", ())),
-    )  # fmt: skip
+    ]
+    try:
+        return read_judge(options, shown)
+    except RubricError as error:
+        raise BadInput(str(error)) from error
 
 
 # ---- stored answers ---------------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class Command(commands.Command):
             "--raters", choices=NAMINGS, default="kept",
             help="kept: uploaded ids stay unless they identify a person; pseudonyms: for all raters",
         )  # fmt: skip
+        parser.add_argument("--answers", action="store_true", help="raw answers of language models that judge")
         parser.add_argument(
             "--judgements", action="store_true", help="order, sides and selection probability of each judgement"
         )
@@ -45,11 +46,14 @@ class Command(commands.Command):
         parser.add_argument("--public", action="store_true", help="with --push: a new dataset is public")
 
     def work(
-        self, *, slug: str, folder: Path, format: str, level: str, no_scores: bool, raters: str, judgements: bool,
-        attributes: bool, audit: bool, push: str, public: bool, **_: Any,
+        self, *, slug: str, folder: Path, format: str, level: str, no_scores: bool, raters: str, answers: bool,
+        judgements: bool, attributes: bool, audit: bool, push: str, public: bool, **_: Any,
     ) -> dict[str, Any]:  # fmt: skip
         project = commands.find_project(slug)
-        options = ExportOptions(format, level, not no_scores, raters, judgements, attributes, audit)
+        options = ExportOptions(
+            format, level, not no_scores, raters, answers=answers, judgements=judgements, attributes=attributes,
+            audit=audit,
+        )  # fmt: skip
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise Conflict(f"{folder} is not empty. Choose a new folder, so that old and new files do not mix.")
         shown = 0

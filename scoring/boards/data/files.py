@@ -36,6 +36,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     "filters": ("name", "raters"),
     "score_sets": ("id",),
     "scores": ("set", "item", "system"),
+    "judge_answers": ("evaluator", "item", "system", "model"),
 }
 _NUMBERS = ("value",)
 _TEXTS = ("id", "item", "system", "system_a", "rater", "aspect", "verdict", "name", "set")

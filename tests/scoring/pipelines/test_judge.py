@@ -16,12 +16,17 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from annotation.exporters.options import ExportOptions
 from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Output
+from annotation.pipelines.exports import write_export
+from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.models import AuditEvent, RunLog
 from evalapp.common.runner import execute_run
 from evalapp.settings.judge_endpoints import read_endpoint
+from scoring.boards.data.files import ExportFolder
 from scoring.boards.metrics.query import EvaluatorsQuery
+from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
 from scoring.services.judges import JudgeOptions, start_check, start_judge
@@ -601,3 +606,71 @@ def test_undefined_estimates_have_their_reason_as_text(project, server, client, 
     assert call["alpha_without"]["value"] is None
     page = client.get(reverse("scoring:judge-report", args=[project.slug, "one"])).content.decode()
     assert f"data-reason>{call['alpha_without']['note']}" in page
+
+
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_an_export_has_the_raw_answers_from_which_scores_follow(project, server, tmp_path, format):
+    aspect = Aspect.objects.get(project=project, name="quality")
+    a, b = Output.objects.filter(project=project).order_by("item", "pk")[:2]
+    Comparison.objects.create(project=project, output_a=a, output_b=b, aspect=aspect, rater="r1", verdict="a")
+    server.spread = 0.2
+    server.script = ["refuse"]
+    judge(project, name="rates", samples=2, temperature=1.0)
+    server.rate = lambda prompt: "A"
+    judge(project, name="pairs", template="pairs", pairs="all")
+    compute_table(project, EvaluatorsQuery())
+    bare, whole = tmp_path / "bare", tmp_path / "whole"
+    for folder, options in ((bare, {}), (whole, {"answers": True})):
+        folder.mkdir()
+        write_export(project, folder, ExportOptions(format=format, **options), lambda done: None)
+    assert not list(bare.glob("judge_answers*"))
+    rows = list(ExportFolder(whole).rows("judge_answers"))
+    assert len(rows) == 48 + 48
+    texts = "".join(path.read_text(errors="replace") for path in whole.iterdir())
+    assert KEY not in texts
+    assert "judge_answers" in (whole / "README.md").read_text()
+    outcomes = [one for one in recompute_folder(whole) if one.title.startswith("answers of")]
+    assert [one.title for one in outcomes] == ["answers of pairs, quality", "answers of rates, quality"]
+    for one in outcomes:
+        assert one.is_equal, one.differences
+        assert one.n_numbers == 24
+    if format != "jsonl":
+        return
+    lines = (whole / "judge_answers.jsonl").read_text().splitlines()
+    changed = [json.loads(line) for line in lines]
+    first = next(row for row in changed if row["evaluator"] == "rates" and row["tokens"] and row["value"] != 1)
+    first["tokens"] = [["1", [["1", -0.001]]]]
+    (whole / "judge_answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in changed))
+    assert [one.is_equal for one in recompute_folder(whole)][-2:] == [True, False]
+
+
+def test_an_export_with_a_judge_can_be_imported(project, server, tmp_path, client):
+    """Its scores come back; the answers stay in the file."""
+    run = judge(project, name="one")
+    folder = tmp_path / "export"
+    call_command("dump", project.slug, str(folder), "--answers")
+    call_command("load", str(folder), "--project", "copy")
+    row = Evaluator.objects.get(project__slug="copy", slug="one")
+    assert row.is_judge
+    values = {(output.item.key, output.system.name): value for output, value in read_values(run).items()}
+    scores = Score.objects.filter(score_set__evaluator=row).select_related("output__item", "output__system")
+    assert {(one.output.item.key, one.output.system.name): one.value for one in scores} == values
+    client.force_login(User.objects.create_superuser("root"))
+    for name in ("evaluator", "judge-report", "judge-answers"):
+        assert client.get(reverse(f"scoring:{name}", args=["copy", "one"])).status_code == 200
+    lines = [json.loads(line) for line in (folder / "score_sets.jsonl").read_text().splitlines()]
+    options = next(line for line in lines if line["kind"] == "judge")["options"]
+    for change, said in (
+        ({"template_text": "{output}"}, "needs {answer_format}"), ({"low": "x"}, "do not fit"), ({"step": 9}, "step"),
+        ({"endpoint": 3}, "endpoint must be text"), ({"samples": -1}, "samples"),
+        ({"method": "guess"}, "method is unknown"),
+        ({"model": "two\nlines"}, "line break"), ({"labels": [1]}, "do not fit"),
+    ):  # fmt: skip
+        for line in lines:
+            if line["kind"] == "judge":
+                line["options"] = {**options, **change}
+        (folder / "score_sets.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        err = io.StringIO()
+        with pytest.raises(SystemExit):
+            call_command("load", str(folder), "--project", "other", stdout=io.StringIO(), stderr=err)
+        assert said in err.getvalue()

@@ -135,7 +135,7 @@ def test_a_reward_model_rates_and_compares(project, pairs, client, scored):
         (output.item.key, output.system.name, output.step): rewards[output.pk]
         for output in Output.objects.filter(project=project).select_related("item", "system")
     }
-    assert all(row["value"] == by_text[row["item"], row["system"], row["step"]] for row in rows)
+    assert all(row["value"] == by_text[row["item"], row["system_a"], row["step_a"]] for row in rows)
     # Rewards are on no scale of people, so the report brings them to it.
     client.force_login(scored.researcher)
     report = client.get(reverse("api-evaluator-report", args=[project.slug, "reward"])).json()

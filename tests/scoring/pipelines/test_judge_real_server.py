@@ -28,7 +28,7 @@ pytestmark = pytest.mark.django_db
 PROGRAM = os.environ.get("LLAMA_SERVER") or shutil.which("llama-server")
 WIDTH = 32
 #: Logits of the answers; all other tokens have 0, and there are 356.
-LOGITS = {"1": 6.0, "2": 7.0, "3": 8.0, "4": 11.0, "5": 10.0, "A": 10.5, "C": 8.5}
+LOGITS = {"1": 6.0, "2": 7.0, "3": 8.0, "4": 11.0, "5": 10.0, "A": 6.5, "C": 5.5}
 
 
 def write_model(path):
@@ -147,6 +147,6 @@ def test_structured_answers_follow_the_schema(project):
 
 def test_pairs_are_compared_in_both_orders(project):
     """The model answers A to both orders, so every pair is a tie."""
-    run = judge(project, aspect="quality", template="pairs", pairs="all")
+    run = judge(project, aspect="quality", template="pairs", pairs="all", method="json")
     assert run.result["pairs"] == run.result["orders_disagree"] == 24
     assert {*Score.objects.filter(score_set=run.result["score_set"]).values_list("value", flat=True)} == {0.5}
