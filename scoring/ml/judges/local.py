@@ -159,7 +159,7 @@ class LocalJudge:
         if any(
             (one.method, one.labels, one.temperature) != (first.method, first.labels, first.temperature) for one in lot
         ):
-            raise ValueError("requests of a lot must be of one judge")
+            raise ValueError("the requests must be made by the same judge")
         check()
         forward, room, read = self._prepare(first)
         encodings = [self.encode(one) for one in lot]

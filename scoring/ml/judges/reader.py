@@ -115,7 +115,7 @@ class Reader:
         return result
 
     def join(self, readings: Sequence[Reading]) -> Reading:
-        """Return the reading of one text, or of a pair by both of its answers."""
+        """Return the reading of a text, or of a pair by both answers."""
         if len(readings) == 1:
             return readings[0]
         first, second = readings
