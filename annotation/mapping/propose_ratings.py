@@ -15,7 +15,7 @@ from .cell_names import (
 from .draft import Draft
 from .mapping import Cells
 from .names import ASPECTS, REMARKS, find_fields, guess_numbers, normalize
-from .numbers import find_sign
+from .numbers import find_sign, parse_number
 from .profile import Profile
 
 #: The scale of German grades.
@@ -88,13 +88,20 @@ def ask_for_ranks(draft: Draft) -> None:
                     columns=", ".join(f"“{name}”" for name in ranks))  # fmt: skip
         draft.ask("ratings", message, ranks)
     for name in columns:
-        numbers = [float(text) for text in draft.profiles[name].texts if find_sign(text) in ("", ".")]
-        if is_grade_name(name) and numbers and all(_BEST_GRADE <= number <= _WORST_GRADE for number in numbers):
-            turned = {number: _BEST_GRADE + _WORST_GRADE - number for number in sorted(set(numbers))}
-            shown = ", ".join(f"{number:g} = {round(other, 2):g}" for number, other in turned.items())
+        if is_grade_name(name) and (turned := _turn_grades(draft.profiles[name])):
+            shown = ", ".join(f"{text} = {number:g}" for text, number in turned.items())
             message = _("Is 1 the best in “%(column)s”, as in German grades? Ratings are better the higher they are: "
                         "state the number of each grade, such as %(numbers)s.", column=name, numbers=shown)  # fmt: skip
             draft.ask("values.value", message, (), shown)
+
+
+def _turn_grades(profile: Profile) -> dict[str, float]:
+    """A number for each grade in the cells, the highest for the best; none if the cells are no German grades."""
+    signs = {text: find_sign(text) for text in profile.texts}
+    grades = {text: parse_number(text, sign or ".") for text, sign in signs.items() if sign in ("", ".", ",")}
+    is_scale = grades and all(_BEST_GRADE <= grade <= _WORST_GRADE for grade in grades.values())
+    best_first = sorted(grades.items(), key=lambda pair: pair[1]) if is_scale else []
+    return {text: round(_BEST_GRADE + _WORST_GRADE - grade, 2) for text, grade in best_first}
 
 
 def ask_for_ratings(draft: Draft) -> None:
