@@ -3,19 +3,23 @@ with which message."""
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import httpx
 import pytest
 from django.conf import settings as configuration
+from django.db import connection
 from django.test import Client
 from django.urls import reverse, set_script_prefix
 
 from evalapp.accounts import oidc
 from evalapp.accounts.limits import OIDC_BY_ADDRESS
 from evalapp.accounts.models import ApiToken, Identity, User
-from evalapp.accounts.services import create_invitation, create_token
+from evalapp.accounts.services import create_invitation, create_token, sign_in_with_identity
+from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.settings.oidc_providers import OidcProvider
 from tests.cast import PASSWORD
@@ -492,3 +496,27 @@ def test_below_a_path_and_behind_a_proxy_the_provider_gets_the_public_address(db
         set_script_prefix("/")
     asked = dict(parse_qsl(urlsplit(response["Location"]).query))
     assert asked["redirect_uri"] == "https://testserver/sub/account/oidc/uni/callback/"
+
+
+@pytest.mark.server("postgres")
+def test_a_first_sign_in_in_two_tabs_makes_one_account(postgres_db: str) -> None:
+    """The second one waits for the row of the first, and then finds it or is asked to try again; nothing is left."""
+    row = OidcProvider("uni", "Uni Köln", "https://uni.example.org", CLIENT, create_accounts="always")
+    claimed = oidc.ClaimedIdentity(provider=row, subject="42", email="nova@example.org", username="nova")
+    barrier = threading.Barrier(8)
+
+    def enter(_number: int) -> str:
+        try:
+            barrier.wait(60)
+            return sign_in_with_identity(claimed=claimed).username
+        except Conflict:
+            return "again"
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as pool:
+        outcomes = set(pool.map(enter, range(8)))
+    assert outcomes <= {"nova", "again"}
+    assert "nova" in outcomes
+    assert list(User.objects.values_list("username", flat=True)) == ["nova"]
+    assert Identity.objects.count() == 1
