@@ -274,7 +274,13 @@ class InvitationForm(forms.Form):
         ),
         widget=forms.Textarea(attrs={"rows": 3, "autocapitalize": "none", "spellcheck": "false"}),
     )
-    max_uses = forms.IntegerField(label=_("Number of people"), initial=1, min_value=1, max_value=10_000)
+    max_uses = forms.IntegerField(
+        label=_("Number of people"),
+        initial=1,
+        min_value=1,
+        max_value=10_000,
+        help_text=_("For a link that you send yourself."),
+    )
     days = forms.IntegerField(label=_("Valid for (days)"), initial=14, min_value=1, max_value=365)
     landing = forms.CharField(
         label=_("First page"),

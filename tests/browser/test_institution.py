@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import expect
 
 from evalapp.accounts.services import create_invitation
 from tests.browser.conftest import Site, new_database, run_site
@@ -40,17 +41,19 @@ def test_a_newcomer_joins_signs_out_and_comes_back(page_for, cast, axe, width):
     _row, secret = create_invitation(project=cast.project, role="annotator", actor=cast.owner)
     page = page_for(width=width)
     page.goto(f"/invitations/{secret}/")
-    assert page.locator("input[type=password]").count() == 0
+    expect(page.get_by_role("link", name="Sign in with Uni Köln")).to_be_visible()
+    expect(page.locator("input[type=password]")).to_have_count(0)
     assert axe(page) == []
     page.get_by_role("link", name="Sign in with Uni Köln").click()
     page.get_by_role("button", name="Join as Nova Née (nova)").click()
     page.wait_for_url("**/")
     assert cast.project.memberships.get(user__username="nova").role == "annotator"
     page.goto("/account/")
-    assert "nova@example.org" in page.inner_text("[data-identity]")
+    expect(page.locator("[data-identity]")).to_contain_text("nova@example.org")
     assert axe(page) == []
     page.locator("summary", has_text="Nova Née").click()
     page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("link", name="Sign out at Uni Köln")).to_be_visible()
     assert axe(page) == []
     page.get_by_role("link", name="Sign out at Uni Köln").click()
     page.wait_for_url("**/")
@@ -64,7 +67,7 @@ def test_a_user_connects_a_second_sign_in(page_for, cast, axe):
     page = page_for(cast.annotator)
     page.goto("/account/")
     page.get_by_role("link", name="Connect Uni Köln").click()
-    assert "nova@example.org" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("nova@example.org")
     assert axe(page) == []
     page.get_by_role("button", name="Connect").click()
-    assert "nova@example.org" in page.inner_text("[data-identity]")
+    expect(page.locator("[data-identity]")).to_contain_text("nova@example.org")

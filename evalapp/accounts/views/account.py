@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import logout, update_session_auth_hash
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -36,8 +37,10 @@ def account(request: HttpRequest) -> HttpResponse:
         messages.success(request, _("Saved."))
         return redirect("accounts:account")
     memberships = Membership.objects.filter(user=request.user).select_related("project").order_by("project__name")
-    identities = Identity.objects.visible_to(request.user).order_by("pk")
-    context = {"form": form, "memberships": memberships, "identities": identities}
+    identities = list(Identity.objects.visible_to(request.user).order_by("pk"))
+    connected = {identity.issuer for identity in identities}
+    others = [provider for provider in settings.OIDC_PROVIDERS.values() if provider.issuer not in connected]
+    context = {"form": form, "memberships": memberships, "identities": identities, "others": others}
     return page(request, "accounts/account/show.html", context, status=422 if form.errors else 200)
 
 
