@@ -44,5 +44,5 @@ MAIL_GROUPS = {
 def label_event(name: str) -> str:
     """Return the label of a kind of event; its name if this version does not know it."""
     if name == TEST_EVENT:
-        return str(_("Test"))
+        return str(_("Test event"))
     return str(EVENT_KINDS[name].label) if name in EVENT_KINDS else name

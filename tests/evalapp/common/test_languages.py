@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 from django.test import Client
 from django.urls import reverse
 from django.utils import translation
 from django.utils.dateparse import parse_datetime
-from django.utils.formats import date_format
+from django.utils.formats import date_format, localize
 
+from annotation.allocation.answers import VERDICT_KEYS
 from annotation.models import Campaign
-from evalapp.languages import LANGUAGES
+from annotation.selectors.judging_sheet import read_form
+from evalapp.languages import LANGUAGES, lower_word
 from evalapp.number_text import show_count
 from tests.annotation.hired import Study, Visitor
 from tests.cast import Cast
@@ -88,3 +91,26 @@ def test_counts_and_dates_follow_the_language() -> None:
         with translation.override(code):
             shown[code] = date_format(moment)
     assert shown == {"en-gb": "27 November 2026", "de": "27. November 2026", "ja": "2026年11月27日"}
+
+
+def test_numbers_have_a_decimal_point_in_every_language() -> None:
+    for code in LANGUAGES:
+        with translation.override(code):
+            assert localize(1234.5) == "1234.5", code
+
+
+def test_labels_inside_sentences() -> None:
+    assert [lower_word("Failed", code) for code in ("en-gb", "es", "de")] == ["failed", "failed", "Failed"]
+
+
+def test_keys_change_sides_where_the_first_text_is_on_the_right() -> None:
+    verdicts = [{"value": value, "label": "The first", "keys": list(VERDICT_KEYS[value])} for value in "ab"]
+    form = orjson.dumps({"verdicts": verdicts})
+    keys = {}
+    for code in ("de", "ar"):
+        with translation.override(code):
+            keys[code] = [verdict["keys"] for verdict in read_form(form)["verdicts"]]
+    assert keys == {
+        "de": [["ArrowLeft", "a"], ["ArrowRight", "d"]],
+        "ar": [["ArrowRight", "d"], ["ArrowLeft", "a"]],
+    }
