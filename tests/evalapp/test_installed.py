@@ -159,6 +159,8 @@ call_command("collectstatic", "--no-input", verbosity=0)
 client = Client(SERVER_NAME="127.0.0.1")
 page = client.get("/account/sign-in/").content.decode()
 style = re.search(r'href="(/static/evalapp\\.[0-9a-f]+\\.css)"', page)[1]
+german = client.get("/account/sign-in/", headers={"Accept-Language": "de"}).content.decode()
+assert '<html lang="de" dir="ltr"' in german and ">Anmelden<" in german
 answers = [client.get(path) for path in (style, *PATHS)]
 print(json.dumps([[a.status_code, len(b"".join(a) if a.streaming else a.content) > 1000] for a in answers]))
 """
