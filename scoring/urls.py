@@ -7,6 +7,7 @@ from scoring.boards.registry import BoardKind
 from .views import (
     agreement,
     boards,
+    choosing,
     combining,
     evaluators,
     judges,
@@ -63,6 +64,8 @@ PROJECT = [
     path("evaluators/<slug:evaluator>/", evaluators.evaluator, name="evaluator"),
     path("evaluators/<slug:evaluator>/again/", combining.again, name="combine-again"),
     path("evaluators/<slug:evaluator>/report/", judges.report, name="judge-report"),
+    path("evaluators/<slug:evaluator>/alignment/", choosing.alignment, name="alignment"),
+    path("evaluators/<slug:evaluator>/sample/", choosing.sample, name="sample"),
     path("evaluators/<slug:evaluator>/answers.jsonl", judges.answers, name="judge-answers"),
     path("evaluators/<slug:evaluator>/scores.csv", evaluators.scores_csv, name="scores-csv"),
     path("evaluators/<slug:evaluator>/scores/delete/", scores.delete, name="scores-delete"),

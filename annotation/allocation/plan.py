@@ -15,12 +15,16 @@ Other members of `items` are values in the items' meta: {"sample": 8, "domain": 
 a comparison also has `system_b` (or both in `systems`); in a Turing campaign it can have the position of the
 `reference`.
 
+Instead of items and systems, a rating campaign may list its `outputs`, each with the `chance` with which it was drawn
+(0: selected for a reason, so that estimates leave its ratings out). Ratings store the chance, and `chosen` says how the
+outputs were selected: {"outputs": [{"item": "i1", "system": "a", "chance": 0.2}], "chosen": {"evaluator": "ridge"}}.
+
 With the option `adaptive`, a comparison campaign selects the pair of systems that is most informative for the ranking
 (`adaptive_goal`: `ranking`, or `best` for its first place). At least the share `adaptive_floor` of the pairs is random,
 and every judgement stores the probability with which its pair was selected."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from evalapp.languages import LANGUAGES
@@ -52,9 +56,27 @@ OPTIONS = get_defaults(OPTION_RULES)
 #: Options for the browser; the others would reveal which units are controls and repeats.
 SHOWN_OPTIONS = ("answer_on_key", "allow_note", "allow_skip", "allow_revise", "show_clock")
 _FIELDS = {
-    "slug", "name", "kind", "aspects", "overlap", "max_per_annotator", "lease_minutes", "seed", "guidelines",
-    "items", "systems", "pairs", "steps", "options", "practice", "controls",
-}  # fmt: skip
+    "slug",
+    "name",
+    "kind",
+    "aspects",
+    "overlap",
+    "max_per_annotator",
+    "lease_minutes",
+    "seed",
+    "guidelines",
+    "items",
+    "systems",
+    "outputs",
+    "chosen",
+    "pairs",
+    "steps",
+    "options",
+    "practice",
+    "controls",
+}
+#: Outputs that a plan may list.
+MOST_OUTPUTS = 10_000  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -72,18 +94,33 @@ class Check:
 
 
 @dataclass(frozen=True)
+class ListedOutput:
+    """An output of a plan, and the chance with which it was drawn; None if that is not known."""
+
+    item: str
+    system: str
+    step: int | None = None
+    chance: float | None = None
+
+
+@dataclass(frozen=True)
 class Selection:
     """The units that are created when the campaign is opened. `systems`: (name, step), step None for any; empty:
-    all."""
+    all. `outputs`: exactly these instead; `chosen`: how they were selected."""
 
     items: dict[str, Any] = field(default_factory=dict)
     systems: tuple[tuple[str, int | None], ...] = ()
     pairs: int | None = None
     steps: str = "all"
+    outputs: tuple[ListedOutput, ...] = ()
+    chosen: dict[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         systems = [name if step is None else {"system": name, "step": step} for name, step in self.systems]
-        return {"items": self.items, "systems": systems, "pairs": self.pairs, "steps": self.steps}
+        plan = {"items": self.items, "systems": systems, "pairs": self.pairs, "steps": self.steps}
+        if self.outputs:
+            plan |= {"outputs": [asdict(row) for row in self.outputs], "chosen": self.chosen}
+        return plan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,7 +230,45 @@ def _selection(reader: Reader, kind: str) -> Selection:
     elif pairs is not None and (isinstance(pairs, bool) or not isinstance(pairs, int) or pairs < 1):
         reader.say("pairs", _("Use a whole number above 0, or leave it out for all pairs."))
         pairs = None
-    return Selection(items, systems, pairs, steps)
+    return Selection(items, systems, pairs, steps, *_outputs(reader, kind))
+
+
+def _outputs(reader: Reader, kind: str) -> tuple[tuple[ListedOutput, ...], dict[str, Any]]:
+    """The listed outputs, and how they were selected."""
+    rows, chosen = reader.raw.get("outputs") or [], reader.raw.get("chosen") or {}
+    if not rows:
+        return (), {}
+    if kind != "likert":
+        reader.say("outputs", _("Only a rating campaign can list its outputs."))
+    if reader.raw.get("items") not in (None, "all", {}) or reader.raw.get("systems"):
+        reader.say("outputs", _("A plan lists outputs, or selects items and systems, not both."))
+    if not isinstance(rows, (list, tuple)) or len(rows) > MOST_OUTPUTS:
+        reader.say("outputs", _("Use a list of at most %(n)d outputs.", n=MOST_OUTPUTS))
+        return (), {}
+    if not isinstance(chosen, Mapping) or not all(isinstance(one, (str, int, float)) for one in chosen.values()):
+        reader.say("chosen", _("Use an object of texts and numbers."))
+        chosen = {}
+    listed = [_output(row) for row in rows]
+    for index, output in enumerate(listed):
+        if output is None:
+            example = '{"item": "i1", "system": "a", "chance": 0.2}'
+            reader.say(f"outputs[{index}]", _("An output is %(example)s, its chance from 0 to 1.", example=example))
+    known = [row for row in listed if row]
+    if len({(row.item, row.system, row.step) for row in known}) < len(known):
+        reader.say("outputs", _("An output is listed twice."))
+    return tuple(known), dict(chosen)
+
+
+def _output(row: Any) -> ListedOutput | None:
+    if not isinstance(row, Mapping) or set(row) - {"item", "system", "step", "chance"}:
+        return None
+    item, system, step, chance = (row.get(name) for name in ("item", "system", "step", "chance"))
+    is_number = isinstance(chance, (int, float)) and not isinstance(chance, bool)
+    if chance is not None and not (is_number and 0 <= chance <= 1):
+        return None
+    if step is not None and (isinstance(step, bool) or not isinstance(step, int)):
+        return None
+    return ListedOutput(item, system, step, chance) if isinstance(item, str) and isinstance(system, str) else None
 
 
 def _systems(reader: Reader) -> tuple[tuple[str, int | None], ...]:

@@ -94,7 +94,7 @@ class Unit(models.Model):
     reference = models.ForeignKey(Reference, null=True, on_delete=models.RESTRICT, related_name="+")
     expected = models.JSONField(null=True)
     why = models.TextField(blank=True)
-    #: Adaptive pair selection: the probability with which this unit's pair of systems was selected.
+    #: The probability with which this unit's pair of systems (adaptive selection) or its output was selected.
     propensity = models.FloatField(null=True)
 
     objects = CampaignRows.as_manager()
@@ -177,7 +177,7 @@ class Assignment(BaseAssignment):
     repeat_number = models.PositiveSmallIntegerField(default=0)
     order_number = models.PositiveIntegerField()
     side_swapped = models.BooleanField(default=False)
-    #: Copy of the unit's propensity at the time of assignment; null if pairs are in random order.
+    #: Copy of the unit's propensity at the time of assignment; null if it is not known.
     propensity = models.FloatField(null=True)
     state = models.CharField(max_length=9, choices=State.choices, default=State.OPEN)
     version = models.PositiveIntegerField(default=0)

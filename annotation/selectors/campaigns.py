@@ -120,6 +120,8 @@ def make_campaign_plan(campaign: Campaign) -> dict[str, Any]:
     }
     if campaign.kind == Campaign.Kind.PAIRWISE:
         plan["pairs"] = campaign.plan.get("pairs")
+    if campaign.plan.get("outputs"):
+        plan |= {"outputs": campaign.plan["outputs"], "chosen": campaign.plan["chosen"]}
     return plan
 
 

@@ -34,6 +34,7 @@ class UnitRow(NamedTuple):
     output_b: int | None
     reference: int | None
     group: object  # the pair of systems, or the system; sides are balanced within it
+    chance: float | None = None  # the probability with which the output was drawn, if its plan says so
 
 
 class _Text(NamedTuple):
@@ -65,6 +66,8 @@ def select_items(campaign: Campaign) -> QuerySet[Item]:
 def select_outputs(campaign: Campaign) -> QuerySet[Output]:
     """Outputs of the plan's items and systems."""
     rows = Output.objects.filter(project_id=campaign.project_id)
+    if campaign.plan.get("outputs"):
+        return rows.filter(pk__in=find_listed(campaign))
     systems = Q()
     for row in campaign.plan.get("systems", []):
         if isinstance(row, str):
@@ -84,6 +87,21 @@ def select_outputs(campaign: Campaign) -> QuerySet[Output]:
             return rows.filter(item__in=rng.sample(ids, min(sample, len(ids))))
         rows = rows.filter(item__in=items.values("pk"))
     return rows
+
+
+def find_listed(campaign: Campaign) -> dict[int, float | None]:
+    """The chance of each output that the plan lists, by primary key. Raises `BadInput` for one that is missing."""
+    listed = {(row["item"], row["system"], row["step"]): row["chance"] for row in campaign.plan["outputs"]}
+    rows = Output.objects.filter(
+        project_id=campaign.project_id, item__key__in={key[0] for key in listed},
+        system__name__in={key[1] for key in listed},
+    )  # fmt: skip
+    found = {tuple(key): pk for pk, *key in rows.values_list("pk", "item__key", "system__name", "step")}
+    missing = [key for key in listed if key not in found]
+    if missing:
+        text = _("The project has no output of %(system)s for the item %(item)s.")
+        raise BadInput.for_field("outputs", text % {"item": missing[0][0], "system": missing[0][1]})
+    return {found[key]: chance for key, chance in listed.items()}
 
 
 class Estimate(NamedTuple):
@@ -165,7 +183,8 @@ def choose_units(campaign: Campaign) -> list[UnitRow]:
     if campaign.options.get("adaptive"):
         campaign.plan["players"] = [list(player) for player in list_players(texts)]
     if campaign.kind == Campaign.Kind.LIKERT:
-        rows = [UnitRow(text.item, text.output, None, None, text.system) for text in texts]
+        chances = find_listed(campaign) if campaign.plan.get("outputs") else {}
+        rows = [UnitRow(text.item, text.output, None, None, text.system, chances.get(text.output)) for text in texts]
     elif campaign.kind == Campaign.Kind.PAIRWISE:
         rows = _pairs(campaign, texts)
     else:
@@ -221,10 +240,12 @@ def write_units(campaign: Campaign, rows: Sequence[UnitRow], progress: Callable[
     total = len(rows) * (1 + campaign.overlap)
     done = 0
     values: Iterator[tuple] = (
-        (campaign.pk, "normal", row.item, row.output_a, row.output_b, row.reference, None, "") for row in rows
+        (campaign.pk, "normal", row.item, row.output_a, row.output_b, row.reference, None, "", row.chance)
+        for row in rows
     )
     columns = [
         "campaign_id", "kind", "item_id", "output_a_id", "output_b_id", "reference_id", "expected", "why",
+        "propensity",
     ]  # fmt: skip
     for batch in _batches(values):
         copy_rows(Unit._meta.db_table, columns, batch)

@@ -353,7 +353,9 @@ def upsert_results(
     if assignment.repeat_number:
         rater = f"{rater}#{assignment.repeat_number + 1}"
     if kind == "likert":
-        place = f"(%s, %s, NULL, %s, %s, %s, %s, '{{}}', {_JUDGEMENT}, NULL)"
+        place = f"(%s, %s, NULL, %s, %s, %s, %s, %s, {_JUDGEMENT}, NULL)"
+        given = {} if assignment.propensity is None else {"propensity": assignment.propensity}
+        meta = orjson.dumps(given).decode()
         sql = (
             "INSERT INTO annotation_rating (project_id, output_id, dialogue_id, aspect_id, rater, value, simulated,"
             f" meta, judgement, upload_id) VALUES {', '.join([place] * len(answer.plain))}"
@@ -361,7 +363,7 @@ def upsert_results(
             " value = excluded.value, judgement = excluded.judgement WHERE annotation_rating.judgement IS NOT NULL"
         )
         rows = [
-            (project_id, assignment.output_a, aspect_ids[name], rater, value, False, answer.submission)
+            (project_id, assignment.output_a, aspect_ids[name], rater, value, False, meta, answer.submission)
             for name, value in answer.plain.items()
         ]
         return [(sql, [value for row in rows for value in row])]

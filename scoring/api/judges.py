@@ -83,6 +83,9 @@ class EvaluatorReportSerializer(serializers.Serializer):
     )
     n_outputs = serializers.IntegerField()
     n_raters = serializers.IntegerField()
+    n_chosen = serializers.IntegerField(
+        help_text=gettext_lazy("Ratings that are left out: their outputs were chosen by expected error.")
+    )
     n_simulated = serializers.IntegerField(help_text=gettext_lazy("Ratings that do not come from people."))
     scaling = serializers.ListField(
         child=serializers.FloatField(), allow_null=True,

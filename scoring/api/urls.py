@@ -4,7 +4,7 @@ from django.urls import include, path
 
 from scoring.boards.registry import list_boards
 
-from . import agreement, boards, judges, online, references, shared_reports, snapshots, trained, views
+from . import agreement, boards, choosing, judges, online, references, shared_reports, snapshots, trained, views
 
 #: Addresses below a project.
 PROJECT = [
@@ -14,6 +14,8 @@ PROJECT = [
     path(
         "evaluators/trained/<slug:evaluator>/files/<path:name>", trained.TrainedFile.as_view(), name="api-trained-file"
     ),
+    path("evaluators/<slug:evaluator>/alignment/", choosing.Alignment.as_view(), name="api-evaluator-alignment"),
+    path("evaluators/<slug:evaluator>/sample/", choosing.Sample.as_view(), name="api-evaluator-sample"),
     path("evaluators/<slug:evaluator>/report/", judges.EvaluatorReport.as_view(), name="api-evaluator-report"),
     path("reference-sets/", references.ReferenceSetList.as_view(), name="api-reference-set-list"),
     path("reference-sets/<str:name>/", references.ReferenceSetShow.as_view(), name="api-reference-set"),

@@ -15,30 +15,18 @@ from django.utils.translation import gettext as _
 from annotation.models import Aspect, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from evalapp.common.models import AuditEvent
 from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .aspects import choose_aspect
+from .judge_split import count_looks, get_split
 from .leaderboards import compute_stamp
 
-#: Written with every look at the test part of a judge.
-LOOKED = "judge-report.test-part-shown"
 #: Seconds that a report is cached; its key changes with the data.
 _CACHED = 24 * 3600
 #: Scales with more points have no confusion matrix.
 _MOST_POINTS = 11
 Part = Literal["all", "development", "test"]
-
-
-def is_test_group(project: Project, group: str) -> bool:
-    """Whether a group of items belongs to the test part: half of the groups, by a hash that never changes."""
-    return hashlib.sha256(f"judge-test:{project.slug}:{group}".encode("utf-8", "surrogatepass")).digest()[0] < 128
-
-
-def count_looks(evaluator: Evaluator) -> int:
-    """Return how often the test part of a judge was shown."""
-    return AuditEvent.objects.filter(project=evaluator.project, verb=LOOKED, object=evaluator.slug).count()
 
 
 @dataclass(frozen=True)
@@ -87,6 +75,9 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     scored = Score.objects.filter(score_set=score_set, value__isnull=False, in_training=False)
     values = dict(scored.values_list("output", "value"))
     ratings = Rating.objects.filter(project=project, aspect=aspect, output__isnull=False)
+    n_chosen = ratings.filter(meta__has_key="propensity").count()
+    ratings = ratings.exclude(meta__has_key="propensity")
+    split = get_split(project)
     names = (
         "output",
         "rater",
@@ -102,7 +93,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     n_simulated = 0
     for output, rater, value, system, group, item, size, simulated in rows.iterator(20_000):
         name = group or f"item:{item}"
-        if query.part != "all" and is_test_group(project, name) != (query.part == "test"):
+        if query.part != "all" and split.is_test(group, item) != (query.part == "test"):
             continue
         n_simulated += simulated
         for column, one in zip(
@@ -117,7 +108,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
     return {
         "evaluator": evaluator.slug, "aspect": aspect.name, "part": query.part, "signature": score_set.full_signature,
-        "undefined": undefined, "n_simulated": n_simulated, **report.as_dict(),
+        "undefined": undefined, "n_simulated": n_simulated, "n_chosen": n_chosen, **report.as_dict(),
         "others": _compare_judges(project, score_set, values) if evaluator.is_judge else [],
     }  # fmt: skip
 
@@ -169,5 +160,6 @@ def _describe_answers(evaluator: Evaluator) -> dict[str, Any]:
     names = ("consistency", "mean_share", "orders", "injections", "controls")
     return {
         "model": evaluator.record.get("model", ""), "template": evaluator.options["template"],
-        **{name: evaluator.record.get(name) for name in names}, "looks": count_looks(evaluator),
+        **{name: evaluator.record.get(name) for name in names},
+        "looks": count_looks(evaluator.project, [evaluator.slug]),
     }  # fmt: skip

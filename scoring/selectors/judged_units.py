@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import Avg
 from django.utils.translation import gettext as _
 
-from annotation.models import Comparison, Output, Rating
+from annotation.models import Comparison, Judgement, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from scoring.ml.judges.reader import WINS
 
 from . import inputs
+from .judge_split import get_split
 from .judges import make_judge
 
 if TYPE_CHECKING:
@@ -169,17 +170,25 @@ def collect_values(units: Sequence[Unit], settled: Sequence[Sequence[Reading | N
 
 def choose_examples(project: Project, config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return rated outputs as examples, spread over the scale: text, context, source, group and the rounded mean of
-    the ratings. At most one is of each group, because its other outputs count as training data."""
+    the ratings. They are of the tuning part, at most one of each group, because its other outputs count as training
+    data; with `examples_from` among the outputs that this campaign rated."""
     rated = Rating.objects.filter(project=project, aspect__name=config["aspect"], output__isnull=False)
+    campaign = config.get("examples_from", "")
+    if campaign:
+        judged = Judgement.objects.filter(campaign__project=project, campaign__slug=campaign, current=True)
+        rated = rated.filter(judgement__in=judged.values("pk"))
     means = rated.values("output").annotate(mean=Avg("value")).order_by("output")
-    rows = list(means.values_list("output", "mean", "output__item__group"))
+    split = get_split(project)
+    found = means.values_list("output", "mean", "output__item__group", "output__item__key")
+    rows = [(output, mean, group) for output, mean, group, key in found if not split.is_test(group, key)]
     random.Random(config["seed"]).shuffle(rows)
     by_group = {group or f"item-of-{output}": (output, mean) for output, mean, group in rows}
     ordered = sorted(by_group.values(), key=lambda pair: pair[1])
     n = config["examples"]
-    if len(ordered) < 2 * n:
-        text = _("%(n)d examples need rated outputs in at least %(least)d groups; there are %(found)d.")
-        facts = {"n": n, "least": 2 * n, "found": len(ordered)}
+    least = n if campaign else 2 * n
+    if len(ordered) < least:
+        text = _("%(n)d examples need rated outputs in at least %(least)d tuning groups; there are %(found)d.")
+        facts = {"n": n, "least": least, "found": len(ordered)}
         raise BadInput.for_field("examples", text % facts)
     chosen = dict(ordered[round((k + 0.5) * len(ordered) / n - 0.5)] for k in range(n))
     judge = make_judge(config)

@@ -19,10 +19,11 @@ from evalapp.common.params import check_values, param, seed_param
 from evalapp.common.queue import enqueue_run
 
 from ..models import Evaluator, JudgeAnswer, JudgeTemplate, ScoreSet
-from ..selectors.aspects import choose_aspect
+from ..selectors.aspects import choose_aspect, find_campaign
 from ..selectors.chosen_sets import get_set
 from ..selectors.inputs import count_outputs, get_reference_set
-from ..selectors.judge_report import LOOKED, Part, choose_report, find_report
+from ..selectors.judge_report import Part, choose_report, find_report
+from ..selectors.judge_split import LOOKED, describe_split
 from ..selectors.judges import (
     get_endpoint,
     get_template,
@@ -69,6 +70,7 @@ class JudgeOptions:
     samples: int = param(1, help="Answers for each request, whose ratings are averaged.", low=1, high=20)
     pairs: str = param("compared", help="Comparing templates: the pairs to compare.", choices=PAIRS)
     examples: int = param(0, help="Rated texts that the prompt shows; their groups count as training.", low=0, high=20)
+    examples_from: str = param("", help="A campaign whose rated outputs are the examples; empty: all ratings.")
     seed: int = seed_param()
     name: str = param("", help="Name of the judge; empty: the next free `judge-N`.")
     injections: int = param(
@@ -168,6 +170,8 @@ def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
         "pairs": options.pairs if is_pairwise else "", "examples": options.examples, "seed": options.seed,
         **({} if folder is None else {"local": folder.kind, "controls": list(folder.controls)}),
     }  # fmt: skip
+    if options.examples_from:
+        config["examples_from"] = options.examples_from
     judge = make_judge(config)
     if method == "logprobs" and not is_pairwise and not judge.rubric.points:
         if options.method:
@@ -220,6 +224,10 @@ def _check_use(project: Project, options: JudgeOptions, aspect: Aspect, *, is_pa
         raise BadInput(text % {"project": project.slug})
     if is_pairwise and options.examples:
         raise BadInput.for_field("examples", _("Examples are rated texts, so a comparing template shows none."))
+    if options.examples_from:
+        find_campaign(project, options.examples_from)
+        if not options.examples:
+            raise BadInput.for_field("examples_from", _("Say how many examples to take from the campaign."))
     if is_pairwise and options.injections:
         raise BadInput.for_field("injections", _("Attempts to get the best rating are tried on rated texts only."))
     if is_pairwise and options.pairs == "compared":
@@ -245,7 +253,10 @@ def make_report(
     query = choose_report(project, score_set, given.get("aspect", ""), part, given.get("epsilon", ""))
     report = find_report(project, query)
     if part == "test":
-        audit.record(verb=LOOKED, project=project, actor=user, object=row.slug)
+        names = ("alpha_with", "alpha_without", "mean_absolute", "n_outputs", "aspect")
+        audit.record(
+            verb=LOOKED, project=project, actor=user, object=row.slug, figures={name: report[name] for name in names}
+        )  # fmt: skip
         report["looks"] += 1
     return score_set, report
 
@@ -256,11 +267,12 @@ def make_report(
 def open_judge(*, run: Run, slug: str, config: Mapping[str, Any], record: Mapping[str, Any]) -> Evaluator:
     """Return the evaluator of the judge, created if needed. Raises `Conflict` if another one has taken the name."""
     with transaction.atomic():
+        kept = {"split": describe_split(run.project), **record}
         row, created = Evaluator.objects.get_or_create(
             project=run.project,
             slug=slug,
             defaults={
-                "name": NAME, "kind": Evaluator.Kind.JUDGE, "options": dict(config), "record": dict(record), "run": run,
+                "name": NAME, "kind": Evaluator.Kind.JUDGE, "options": dict(config), "record": kept, "run": run,
             },
         )  # fmt: skip
         if not row.is_judge or row.options != dict(config):

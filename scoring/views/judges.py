@@ -13,6 +13,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
+from annotation.models import Campaign
 from evalapp.accounts.forms import submit
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
@@ -22,7 +23,7 @@ from scoring.forms.fields import SeedField, list_reference_sets, number_field, s
 
 from ..models import JudgeTemplate
 from ..selectors.judge_answers import find_judge, iterate_answer_rows, make_reader
-from ..selectors.judges import list_templates
+from ..selectors.judges import get_template, list_templates
 from ..services.judges import METHODS, PAIRS, JudgeOptions, make_report, save_template, start_check, start_judge
 from .starting import start_run
 
@@ -59,6 +60,10 @@ class JudgeForm(forms.Form):
         gettext_lazy("Texts that are judged again with an attempt to get the best rating; for the report."),
         required=False,
     )  # fmt: skip
+    examples_from = forms.ChoiceField(
+        required=False, label=gettext_lazy("Examples from"),
+        help_text=gettext_lazy("A campaign whose rated outputs are the examples. They are always of the tuning part."),
+    )  # fmt: skip
     seed = SeedField(required=False, help_text=gettext_lazy("Selects the examples."))
     budget = forms.FloatField(
         required=False, min_value=0, label=gettext_lazy("Budget"),
@@ -76,11 +81,13 @@ class JudgeForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = settings.JUDGE_ENDPOINTS
+        campaigns = Campaign.objects.filter(project=project, kind=Campaign.Kind.LIKERT).exclude(opened_at=None)
         models = dict.fromkeys(model for row in rows.values() for model in row["models"])
         set_choices(
             self, endpoint=list(rows), model=["", *models], aspect=["", *list_aspects(project, rated=False)],
             template=["", *(template.name for template in list_templates(project))],
             references=["", *list_reference_sets(project)],
+            examples_from=["", *campaigns.order_by("-pk").values_list("slug", flat=True)],
         )  # fmt: skip
 
     def as_options(self) -> JudgeOptions:
@@ -105,7 +112,7 @@ class TemplateForm(forms.Form):
 
 @project_page(GET="write", POST="write")
 def judge(request: HttpRequest, project: Project) -> HttpResponse:
-    form = JudgeForm(request.POST or None, project=project)
+    form = JudgeForm(request.POST or None, project=project, initial=_read_initial(request, project))
     start = start_check if "check" in request.POST else start_judge
     if response := start_run(request, project, form, start):
         return response
@@ -114,10 +121,23 @@ def judge(request: HttpRequest, project: Project) -> HttpResponse:
     return page(request, "scoring/judges/start.html", context, status=422 if form.errors else 200)
 
 
+def _read_initial(request: HttpRequest, project: Project) -> dict[str, Any]:
+    """Return the options of the judge `from`, with the examples of the campaign `examples_from`."""
+    before = find_judge(project, request.GET["from"]) if request.GET.get("from") else None
+    initial = {} if before is None else dict(before.options)
+    if request.GET.get("examples_from"):
+        initial |= {"examples_from": request.GET["examples_from"], "examples": initial.get("examples") or 4}
+    return initial
+
+
 @project_page(GET="read", POST="write")
 def template(request: HttpRequest, project: Project) -> HttpResponse:
     """Show all templates with their versions; a POST saves a new version."""
-    form = TemplateForm(request.POST or None)
+    base = get_template(project, request.GET["from"]) if request.GET.get("from") else None
+    initial = {} if base is None else {"kind": base.kind, "text": base.text}
+    if base is not None and "@" in base.name:
+        initial["name"] = base.name.partition("@")[0]
+    form = TemplateForm(request.POST or None, initial=initial)
     if row := submit(form, partial(save_template, project=project, user=request.user)):
         messages.success(request, _("Saved as %(name)s.") % {"name": row})
         return redirect("scoring:judge-template", project.slug)

@@ -185,7 +185,9 @@ class Ratings:
     """Columns of equal length, one row per rating of an output, sorted by item, system and rater.
 
     `output` identifies an output in the source; other columns are codes by sorted label, `rater` by `number_raters`.
-    `raters` are the labels of `rater`; `n_filtered` ratings were dropped by a filter of raters.
+    `raters` are the labels of `rater`; `n_filtered` ratings were dropped by a filter of raters. `chance` is the
+    probability with which a campaign chose the output, nan for other rows, None if it was not requested: then
+    `n_chosen` ratings of such outputs were left out.
     """
 
     output: IntArray
@@ -198,6 +200,8 @@ class Ratings:
     units: Units
     raters: tuple[str, ...] = ()
     n_filtered: int = 0
+    chance: FloatArray | None = None
+    n_chosen: int = 0
 
     def __len__(self) -> int:
         return len(self.value)
@@ -208,7 +212,8 @@ class Ratings:
         return repeated(self.rater, self.raters, [self.output])
 
     def only(self, rows: BoolArray) -> Ratings:
-        columns = ("output", "item", "cluster", "system", "rater", "value", "simulated")
+        columns = ["output", "item", "cluster", "system", "rater", "value", "simulated"]
+        columns += ["chance"] if self.chance is not None else []
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
@@ -223,7 +228,16 @@ def select_ratings(ratings: Ratings, method: str, subset: str) -> tuple[Ratings,
     ratings = replace(ratings, rater=persons(ratings.rater, ratings.raters))
     rows = wanted[ratings.system] if len(ratings) else np.zeros(0, dtype=bool)
     n_undefined = int((~np.isfinite(value[rows])).sum())
-    return ratings.only(rows), value[rows], [*without_repeats(n_repeats), *explain_missing(n_undefined, method)]
+    counted = [*without_repeats(n_repeats), *explain_chosen(ratings.n_chosen), *explain_missing(n_undefined, method)]
+    return ratings.only(rows), value[rows], counted
+
+
+def explain_chosen(n: int) -> list[str]:
+    """Return a sentence on ratings that are left out, because their outputs were chosen by the evaluator's error."""
+    if not n:
+        return []
+    one = "1 rating of an output that was chosen by its expected error is not counted."
+    return [one if n == 1 else f"{n:,} ratings of outputs that were chosen by their expected error are not counted."]
 
 
 @dataclass(frozen=True)
@@ -269,25 +283,34 @@ class Comparisons:
         return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
-#: (output, item, group, system, step, rater, value, simulated).
-RatingRow: TypeAlias = tuple[int, str, str, Hashable, int | None, str, float, bool]
+#: (output, item, group, system, step, rater, value, simulated, chance of the output or None).
+RatingRow: TypeAlias = tuple[int, str, str, Hashable, int | None, str, float, bool, float | None]
 
 
-def build_ratings(rows: Iterable[RatingRow], units: Units, is_dropped: Callable[[str], bool]) -> Ratings:
+def build_ratings(
+    rows: Iterable[RatingRow], units: Units, is_dropped: Callable[[str], bool], *, with_chance: bool = False
+) -> Ratings:
     """Build columns of ratings without those of dropped raters. A million ratings take 50 MB; Python objects would take
-    many times more."""
+    many times more.
+
+    Ratings of outputs that a campaign chose are left out, unless `with_chance`; outputs that were selected for a reason
+    (chance 0) always are."""
     items, groups, raters = Labels(), Labels(), Labels()
-    columns: list[array[Any]] = [array(code) for code in "qqqqqdb"]
-    n_filtered = 0
-    for output, item, group, system, step, rater, value, simulated in rows:
+    columns: list[array[Any]] = [array(code) for code in "qqqqqdbd"]
+    n_filtered = n_chosen = 0
+    for output, item, group, system, step, rater, value, simulated, chance in rows:
         if is_dropped(rater):
             n_filtered += 1
             continue
+        if chance is not None and not (with_chance and chance > 0):
+            n_chosen += 1
+            continue
         unit = units.code(system, step)
-        codes = (output, items.code(item), groups.code(group), unit, raters.code(rater), value, simulated)
+        likely = np.nan if chance is None else chance
+        codes = (output, items.code(item), groups.code(group), unit, raters.code(rater), value, simulated, likely)
         for column, code in zip(columns, codes, strict=True):
             column.append(code)
-    output_, item_, cluster, unit_, rater_, value_, simulated_ = (np.array(column) for column in columns)
+    output_, item_, cluster, unit_, rater_, value_, simulated_, chance_ = (np.array(column) for column in columns)
     item_, cluster, unit_ = items.sort()[item_], groups.sort()[cluster], units.sort()[unit_]
     numbers = raters.sort()[rater_]
     new = number_raters(numbers, len(raters.names), (item_, unit_, np.unique(value_, return_inverse=True)[1]))
@@ -297,6 +320,7 @@ def build_ratings(rows: Iterable[RatingRow], units: Units, is_dropped: Callable[
         output=output_[order], item=item_[order], cluster=cluster[order], system=unit_[order], rater=numbers[order],
         value=value_[order], simulated=simulated_[order].astype(bool), units=units,
         raters=reorder_names(raters.names, new), n_filtered=n_filtered,
+        chance=chance_[order] if with_chance else None, n_chosen=n_chosen,
     )  # fmt: skip
 
 

@@ -84,7 +84,10 @@ class FolderData:
             for row in self._list_judged("ratings", aspect)
             if row.get("item")
         )  # fmt: skip
-        return build_ratings(rows, self.folder.units(), self.folder.left_out(query.rater_filter))
+        with_chance = bool(getattr(query, "assist", ""))
+        return build_ratings(
+            rows, self.folder.units(), self.folder.left_out(query.rater_filter), with_chance=with_chance
+        )
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
         numbers: dict[str, int] = {}
@@ -244,8 +247,9 @@ def _place(row: Row, side: str = "") -> Place:
     return row["item"], row[f"system{side}"], row.get(f"step{side}")
 
 
-def _rating(row: Row) -> tuple[str, float, bool]:
-    return row["rater"], float(row["value"]), bool(row.get("simulated"))
+def _rating(row: Row) -> tuple[str, float, bool, float | None]:
+    chance = read_object(row["meta"]).get("propensity") if row.get("meta") else None
+    return row["rater"], float(row["value"]), bool(row.get("simulated")), chance
 
 
 def _get_way(row: Row) -> str:

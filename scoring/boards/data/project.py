@@ -132,7 +132,10 @@ class ProjectData:
 
     def load_ratings(self, aspect: AspectInfo, query: Query) -> Ratings:
         campaign = find_campaign(self.project, query.campaign_slug)
-        return _judgements().load_ratings(self.project, aspect.row, filter=query.rater_filter, campaign=campaign)
+        return _judgements().load_ratings(
+            self.project, aspect.row, filter=query.rater_filter, campaign=campaign,
+            with_chance=bool(getattr(query, "assist", "")),
+        )  # fmt: skip
 
     def load_dialogues(self, aspect: AspectInfo, query: Query) -> Ratings:
         return _judgements().load_dialogues(self.project, aspect.row, query.rater_filter)

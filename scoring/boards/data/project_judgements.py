@@ -59,14 +59,20 @@ def filter_campaign(rows: Any, campaign: Campaign | None) -> Any:
     return rows.filter(judgement__in=Judgement.objects.filter(campaign=campaign, current=True).values("pk"))
 
 
-def load_ratings(project: Project, aspect: Aspect, *, filter: str = "", campaign: Campaign | None = None) -> Ratings:
-    """Return the ratings of outputs for an aspect. Ratings of dialogues belong to no output and are left out."""
+def load_ratings(
+    project: Project, aspect: Aspect, *, filter: str = "", campaign: Campaign | None = None, with_chance: bool = False
+) -> Ratings:
+    """Return the ratings of outputs for an aspect. Ratings of dialogues belong to no output and are left out.
+
+    `with_chance`: include ratings of outputs that a campaign chose, with their chances.
+    """
     rated = filter_campaign(Rating.objects.filter(aspect=aspect, output__isnull=False), campaign)
     rows = rated.values_list(
         "output_id", "output__item__key", "output__item__group", "output__system_id", "output__step", "rater", "value",
-        "simulated",
+        "simulated", KeyTransform("propensity", "meta"),
     )  # fmt: skip
-    return build_ratings(rows.iterator(chunk_size=CHUNK), get_units(project), get_rater_filter(project, filter))
+    is_dropped = get_rater_filter(project, filter)
+    return build_ratings(rows.iterator(chunk_size=CHUNK), get_units(project), is_dropped, with_chance=with_chance)
 
 
 def load_comparisons(
@@ -108,7 +114,7 @@ def load_dialogues(project: Project, aspect: Aspect, filter: str = "") -> Rating
     fields = ("dialogue_id", "dialogue__key", "dialogue__system_id", "rater", "value", "simulated")
     rated = Rating.objects.filter(aspect=aspect, dialogue__isnull=False).values_list(*fields)
     rows = (
-        (pk, key, key, system or NO_SYSTEM_CODE, None, rater, value, simulated)
+        (pk, key, key, system or NO_SYSTEM_CODE, None, rater, value, simulated, None)
         for pk, key, system, rater, value, simulated in rated.iterator(chunk_size=CHUNK)
     )
     return build_ratings(rows, units, get_rater_filter(project, filter))

@@ -49,8 +49,10 @@ def systems_by_assisted_ratings(
     scores = select_scores(scores, settings["systems"])
     place = find_outputs(kept.output, scores)
     human = mean_by_output(value, place, len(scores))
+    chance = find_chances(kept.chance, place, len(scores))
+    target = "items-like-these" if chance is not None else settings["target"]
     means = estimate_means(
-        human, scores.value, scores.cluster, scores.system, options=AssistedOptions(target=settings["target"])
+        human, scores.value, scores.cluster, scores.system, options=AssistedOptions(target=target), chance=chance
     )
     bootstrap = Bootstrap(**read_draws(settings))
     ranking = rank_by_assisted_mean(means, bootstrap)
@@ -59,7 +61,10 @@ def systems_by_assisted_ratings(
     raters = len(np.unique(kept.rater[is_scored]))
     table = systems_table(settings, ranking, scores.units, simulated, side, aspect=aspect, raters=raters)
     table["scale"] = list(ends) if settings["ratings"] == "raw" else [None, None]
-    table["counted"] = [*counted, *_describe_sample(means, len(np.unique(kept.output[~is_scored])))]
+    table["counted"] = [
+        *counted, *_describe_sample(means, len(np.unique(kept.output[~is_scored]))),
+        *_describe_chosen(chance, asked=settings["target"]),
+    ]  # fmt: skip
     add_assistance(table, means, scores, np.bincount(side, minlength=len(scores.units.units)), evaluator)
     return table
 
@@ -90,6 +95,18 @@ def mean_by_output(value: FloatArray, place: IntArray, n: int) -> FloatArray:
     sums = np.bincount(place[rows], weights=value[rows], minlength=n)
     # Rounded like the human scores of metric tables, so that equal means are equal.
     return np.round(np.divide(sums, counts, out=np.full(n, np.nan), where=counts > 0), 10)
+
+
+def find_chances(chance: FloatArray | None, place: IntArray, n: int) -> FloatArray | None:
+    """Return the chance of each of `n` outputs, None if none was chosen. An output with a rating from elsewhere was not
+    chosen: it belongs to the sample of that rating."""
+    if chance is None or not np.isfinite(chance).any():
+        return None
+    result = np.full(n, np.nan)
+    chosen, rows = np.isfinite(chance), place >= 0
+    result[place[rows & chosen]] = chance[rows & chosen]
+    result[place[rows & ~chosen]] = np.nan
+    return result
 
 
 def systems_by_assisted_comparisons(
@@ -190,11 +207,22 @@ def describe_saved(name: str, saved: float | None, is_complete: bool) -> str:
     )
 
 
+def _describe_chosen(chance: FloatArray | None, *, asked: str) -> list[str]:
+    """Return sentences on outputs that were chosen with known chances."""
+    if chance is None:
+        return []
+    n = int(np.isfinite(chance).sum())
+    result = [f"{n:,} outputs were chosen by their expected error and are weighted by 1 / chance, in both columns."]
+    if asked != "items-like-these":
+        result.append("A chosen sample has estimates for items like these only.")
+    return result
+
+
 def _describe_sample(means: AssistedMeans, n_unscored: int) -> list[str]:
     """Return sentences on judged outputs without a score, and on the sample."""
     result = []
     if n_unscored:
         result.append(f"{n_unscored:,} judged outputs have no score and are not counted.")
-    if (means.n_judged < means.n_scored).any():
+    if (means.n_judged < means.n_scored).any() and not means.is_weighted:
         result.append(SAMPLE)
     return result

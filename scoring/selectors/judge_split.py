@@ -1,0 +1,60 @@
+"""The groups of items on which judges are tuned, and the held-out groups on which a final judge is tested.
+
+A hash of the group's name decides, so that new groups have a part as well. The split is the same for all judges of a
+project, and each judge records it: an export that is imported under another name keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from annotation.models import Item
+from evalapp.accounts.models import Project
+from evalapp.common.models import AuditEvent
+
+from ..models import Evaluator
+
+#: Written with every look at the test part of a judge; its detail has the figures that were shown.
+LOOKED = "judge-report.test-part-shown"
+
+
+@dataclass(frozen=True)
+class Split:
+    """The division of groups into a tuning part and a test part. `key` determines it."""
+
+    key: str
+
+    def is_test(self, group: str, item: str) -> bool:
+        """Whether an item belongs to the test part: half of the groups; an item without group is its own."""
+        name = group or f"item:{item}"
+        return hashlib.sha256(f"{self.key}:{name}".encode("utf-8", "surrogatepass")).digest()[0] < 128
+
+
+def get_split(project: Project) -> Split:
+    """Return the split that the project's first judge has recorded, or the one that a first judge will record."""
+    rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("pk")
+    keys = (record["split"]["key"] for record in rows.values_list("record", flat=True) if record.get("split"))
+    return Split(next(keys, f"judge-test:{project.slug}"))
+
+
+def describe_split(project: Project) -> dict[str, Any]:
+    """Return what a judge records: the key of the split and the groups in each part at this time."""
+    split = get_split(project)
+    groups = {
+        (group, "" if group else key) for key, group in Item.objects.filter(project=project).values_list("key", "group")
+    }
+    n_test = sum(split.is_test(group, key) for group, key in groups)
+    return {"key": split.key, "tuning": len(groups) - n_test, "test": n_test}
+
+
+def count_looks(project: Project, evaluators: list[str]) -> int:
+    """Return how often the test part was shown for these evaluators."""
+    return AuditEvent.objects.filter(project=project, verb=LOOKED, object__in=evaluators).count()
+
+
+def iterate_looks(project: Project, evaluators: list[str]) -> Iterator[tuple[str, AuditEvent]]:
+    """Yield name and event of each look at the test part for these evaluators, oldest first."""
+    for event in AuditEvent.objects.filter(project=project, verb=LOOKED, object__in=evaluators).order_by("pk"):
+        yield event.object, event
