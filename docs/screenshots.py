@@ -94,6 +94,8 @@ SHOTS = (
     Shot("evaluator-combine", P + "evaluators/combine/"),
     Shot("evaluator-judge", P + "judges/"),
     Shot("evaluator-report", P + "evaluators/bleu-4/report/"),
+    Shot("evaluator-alignment", P + "evaluators/bleu-4/alignment/"),
+    Shot("evaluator-sample", P + "evaluators/bleu-4/sample/"),
     Shot("judge-templates", P + "judges/template/"),
     Shot("evaluator-combined", P + "evaluators/both/"),
     Shot("evaluator-upload", P + "evaluators/upload/"),

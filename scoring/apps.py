@@ -33,6 +33,7 @@ class ScoringConfig(AppConfig):
         hooks.undo_results.register("scoring.services.undo:remove_imported_scores")
         hooks.predict_reliability.register("scoring.services.reliability:predict_reliability")
         hooks.list_reliability_evaluators.register("scoring.services.reliability:list_evaluators")
+        hooks.describe_savings.register("scoring.selectors.campaign_savings:describe_savings")
         overview.register_section("leaderboard", 30, ours.leaderboard_section)
         overview.register_step("scores", 40, ours.scores_step)
         overview.register_step("rankings", 50, ours.rankings_step)

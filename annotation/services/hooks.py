@@ -59,6 +59,10 @@ store_results = Provider[None](lambda _promotion: None)
 undo_results = Provider[dict[str, int]](lambda **_asked: {})
 
 
+#: `(*, campaign)`: sentences on what evaluators save in a rating campaign.
+describe_savings = Provider[list[str]](lambda **_asked: [])
+
+
 # ---- reference writing ------------------------------------------------------------------------------------
 
 

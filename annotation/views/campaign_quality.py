@@ -11,6 +11,7 @@ from django.views.decorators.http import require_safe
 
 from annotation.models import Campaign
 from annotation.selectors.campaigns_quality import LATEST, compute_quality
+from annotation.services import hooks
 from evalapp.common.figures import send_figure
 from evalapp.side_figures import side_figure
 
@@ -27,6 +28,9 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     plots: list[dict[str, Any]] = []
     with side_figure(_("The plots of this page")):
         plots = _plots(campaign, figures["aspects"])
+    savings: list[str] = []
+    with side_figure(_("What evaluators save")):
+        savings = hooks.describe_savings(campaign=campaign)
     return send_figure(request, list_figures(plots)) or JUDGING.show(
         request,
         "quality",
@@ -34,6 +38,7 @@ def quality(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         fragment="advice" if request.GET.get("part") == "advice" else "figures",
         quality=figures,
         latest=LATEST,
+        savings=savings,
         plots=plots,
         live=campaign.state in (Campaign.State.OPEN, Campaign.State.PAUSED),
         sided=campaign.kind != Campaign.Kind.LIKERT,

@@ -399,6 +399,8 @@ def _add_scoring(world: World) -> None:
     world.add(cast.researcher, "scoring:combine", slug)
     world.add(cast.researcher, "scoring:judge", slug)
     world.add(cast.researcher, "scoring:judge-report", slug, "length")
+    world.add(cast.researcher, "scoring:alignment", slug, "length")
+    world.add(cast.researcher, "scoring:sample", slug, "length")
     world.add(cast.researcher, "scoring:judge-template", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug)
     world.add(cast.researcher, "scoring:evaluator-upload", slug, query="?folds=3")

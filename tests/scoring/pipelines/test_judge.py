@@ -17,7 +17,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.exporters.options import ExportOptions
-from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Output
+from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Item, Output
 from annotation.pipelines.exports import write_export
 from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, EvalappError
@@ -30,6 +30,7 @@ from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
 from scoring.services.judges import JudgeOptions, start_check, start_judge
+from tests.factories import make_outputs, make_ratings
 from tests.scoring.boards.computing import compute_table
 from tests.scoring.judge_server import KEY, run_judge_server
 
@@ -318,7 +319,14 @@ def test_pairs_are_judged_in_both_orders(project, server):
     assert every.result["pairs"] == 24  # 3 pairs for each of 8 items
 
 
+def add_rated_items(project):
+    """Rate 12 more items, so that enough of their groups are of the tuning part."""
+    items = [Item(project=project, key=f"j{k:02d}", context=["Hello."], group=f"h{k:02d}") for k in range(12)]
+    make_ratings(project, make_outputs(project, Item.objects.bulk_create(items), ("sys-a", "sys-b", "sys-c")))
+
+
 def test_examples_count_as_training_data(project, server):
+    add_rated_items(project)
     run = judge(project, examples=2)
     assert run.result["in_training"] == 6  # two groups with three outputs each
     record = Evaluator.objects.get(slug=run.result["evaluator"]).record
@@ -512,6 +520,7 @@ def test_a_report_by_simulated_ratings_says_so(scored, client):
 
 def test_the_report_reads_no_answers(project, server, client, scored):
     """They may be many, or absent, as those of an imported judge are."""
+    add_rated_items(project)
     judge(project, name="one", examples=2)
     JudgeAnswer.objects.all().delete()
     row = Evaluator.objects.get(slug="one")

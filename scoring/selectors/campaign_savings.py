@@ -1,0 +1,157 @@
+"""What evaluators save in a rating campaign, for its quality page."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.cache import cache
+from django.db.models import Max
+from django.utils.translation import gettext as _
+
+from annotation.models import Campaign, Judgement, Output, Rating
+
+from ..models import Score, ScoreSet
+
+#: Evaluators that are tried, those with the newest scores first.
+MOST_SETS = 20
+#: Share of saved judgements below which an evaluator is said not to help: chance alone gives a few percent.
+LEAST_SAVED = 0.05
+#: More judgements than this many times those so far are no plan.
+MOST_TIMES = 100
+_CACHED = 24 * 3600
+
+
+@dataclass(frozen=True)
+class RatedOutputs:
+    """Outputs of a campaign's systems as (n,) columns; `human` is the mean rating in the campaign, nan without one."""
+
+    output: Any
+    system: list[str]
+    cluster: list[str]
+    human: Any
+    chance: Any
+
+
+def describe_savings(*, campaign: Campaign) -> list[str]:
+    """Return for each aspect of a rating campaign a sentence on the evaluator that saves most judgements: its share,
+    and how many more judgements separate two neighbouring systems with it and without. Empty without scores."""
+    sets = ScoreSet.objects.filter(project=campaign.project, scored_at__isnull=False, n_in_training=0)
+    if campaign.kind != Campaign.Kind.LIKERT or not sets.exists():
+        return []
+    newest = sets.aggregate(at=Max("scored_at"))["at"]
+    last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
+    state = repr((campaign.pk, campaign.removed_count, last, newest, sets.count(), _("about %(n)s more")))
+    key = f"scoring:savings:{hashlib.sha256(state.encode()).hexdigest()[:32]}"
+    result: list[str] | None = cache.get(key)
+    if result is None:
+        rows = campaign.aspects.select_related("aspect").order_by("position")
+        result = [text for row in rows if (text := _describe_aspect(campaign, row.aspect, list(_list_sets(sets))))]
+        cache.set(key, result, _CACHED)
+    return result
+
+
+def _list_sets(sets: Any) -> list[ScoreSet]:
+    """Return the newest score set of each of the last evaluators."""
+    newest: dict[int, ScoreSet] = {}
+    for one in sets.select_related("evaluator").order_by("-scored_at"):
+        if len(newest) < MOST_SETS:
+            newest.setdefault(one.evaluator_id, one)
+    return list(newest.values())
+
+
+def _describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> str:
+    import numpy as np
+
+    from evalapp.stats.assisted.means import AssistedOptions, estimate_means, find_saved
+
+    rated = _load_outputs(campaign, aspect)
+    best: tuple[float, str, Any, Any] | None = None
+    for one in sets:
+        if one.aspect not in ("", aspect.name):
+            continue
+        values = dict(Score.objects.filter(score_set=one, value__isnull=False).values_list("output", "value"))
+        rows = np.array([pk in values for pk in rated.output.tolist()], dtype=np.bool_)
+        if not np.isfinite(rated.human[rows]).any():
+            continue
+        score = np.array([values[pk] for pk in rated.output[rows].tolist()])
+        cluster = [name for name, is_scored in zip(rated.cluster, rows, strict=True) if is_scored]
+        system = [name for name, is_scored in zip(rated.system, rows, strict=True) if is_scored]
+        chance = None if rated.chance is None else rated.chance[rows]
+        columns = (rated.human[rows], score, cluster, system)
+        means = estimate_means(*columns, chance=chance)
+        saved = find_saved(means)
+        if saved is not None and (best is None or saved > best[0]):
+            alone = estimate_means(*columns, chance=chance, options=AssistedOptions(weight=0.0))
+            best = saved, one.evaluator.slug, means, alone
+    if best is None:
+        return ""
+    saved, name, means, alone = best
+    facts = {"aspect": aspect.name, "evaluator": name, "saved": f"{100 * max(saved, 0.0):.0f}"}
+    if saved < LEAST_SAVED:
+        return _("%(aspect)s: no evaluator saves judgements here; the best is %(evaluator)s (%(saved)s %%).") % facts
+    text = _("%(aspect)s: %(evaluator)s saves about %(saved)s %% of the judgements.") % facts
+    needed = _find_next_pair(means, alone)
+    if needed is None:
+        return text
+    a, b, assisted, human = needed
+    more = _(
+        "To separate %(a)s and %(b)s you need about %(assisted)s more judgements with it, without about %(human)s."
+    )
+    return f"{text} {more % {'a': a, 'b': b, 'assisted': f'{assisted:,}', 'human': f'{human:,}'}}"
+
+
+def _load_outputs(campaign: Campaign, aspect: Any) -> RatedOutputs:
+    import numpy as np
+
+    current = Judgement.objects.filter(campaign=campaign, current=True)
+    ratings = Rating.objects.filter(aspect=aspect, judgement__in=current.values("pk"), output__isnull=False)
+    values: dict[int, list[float]] = {}
+    chances: dict[int, float] = {}
+    for output, value, meta in ratings.values_list("output", "value", "meta"):
+        if meta.get("propensity", 1) > 0:
+            values.setdefault(output, []).append(value)
+            chances[output] = meta.get("propensity", np.nan)
+    systems = Output.objects.filter(pk__in=campaign.units.values("output_a")).values("system")
+    fields = ("pk", "system__name", "step", "item__group", "item__key")
+    rows = list(Output.objects.filter(project=campaign.project, system__in=systems).order_by("pk").values_list(*fields))
+    is_chosen = any(np.isfinite(chance) for chance in chances.values())
+    return RatedOutputs(
+        output=np.array([row[0] for row in rows], dtype=np.int64),
+        system=[row[1] if row[2] is None else f"{row[1]} @ {row[2]}" for row in rows],
+        cluster=[row[3] or f"item:{row[4]}" for row in rows],
+        human=np.array([np.mean(values[row[0]]) if row[0] in values else np.nan for row in rows]),
+        chance=np.array([chances.get(row[0], np.nan) for row in rows]) if is_chosen else None,
+    )
+
+
+def _find_next_pair(means: Any, alone: Any) -> tuple[str, str, int, int] | None:
+    """Return two neighbours by the assisted means that are not separated yet, and about how many more judgements would
+    separate them with the evaluator and without: those of the pair that needs fewest. None if there is no such pair.
+
+    Variances are taken as proportional to 1 / n, and the difference as it is now.
+    """
+    import numpy as np
+    from scipy.stats import norm
+
+    limit = float(norm.ppf(0.975)) ** 2
+    order = np.argsort(-np.where(means.n_groups > 1, means.value, -np.inf), kind="stable")
+    order = order[means.n_groups[order] > 1]
+    found = []
+    for first, second in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
+        contrast = np.zeros(len(means.value))
+        contrast[[first, second]] = 1.0, -1.0
+        n = int(means.n_judged[first] + means.n_judged[second])
+        squared = float((means.value[first] - means.value[second]) ** 2)
+        if squared <= 0:
+            continue
+        times = [limit * float(contrast @ one.covariance @ contrast) / squared for one in (means, alone)]
+        if 1 < times[0] <= MOST_TIMES and times[1] > times[0]:
+            assisted, human = (int(np.ceil(n * (one - 1))) for one in times)
+            names = [str(means.labels[k]) for k in (first, second)]
+            found.append((assisted, human, *names))
+    if not found:
+        return None
+    assisted, human, a, b = min(found)
+    return a, b, assisted, human
