@@ -1,14 +1,13 @@
 """The groups of items on which judges are tuned, and the held-out groups on which a final judge is tested.
 
 A hash of the group's name decides, so that new groups have a part as well. The split is the same for all judges of a
-project, and each judge records it: an export that is imported under another name keeps it."""
+project, and belongs to their options: an export that is imported under another name keeps it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from annotation.models import Item
 from evalapp.accounts.models import Project
@@ -33,20 +32,20 @@ class Split:
 
 
 def get_split(project: Project) -> Split:
-    """Return the split that the project's first judge has recorded, or the one that a first judge will record."""
+    """Return the split of the project's first judge, or the one that a first judge will get."""
     rows = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("pk")
-    keys = (record["split"]["key"] for record in rows.values_list("record", flat=True) if record.get("split"))
+    keys = (options["split"] for options in rows.values_list("options", flat=True) if options.get("split"))
     return Split(next(keys, f"judge-test:{project.slug}"))
 
 
-def describe_split(project: Project) -> dict[str, Any]:
-    """Return what a judge records: the key of the split and the groups in each part at this time."""
+def count_groups(project: Project) -> dict[str, int]:
+    """Return the number of groups in each part, which a judge records when it is created."""
     split = get_split(project)
     groups = {
         (group, "" if group else key) for key, group in Item.objects.filter(project=project).values_list("key", "group")
     }
     n_test = sum(split.is_test(group, key) for group, key in groups)
-    return {"key": split.key, "tuning": len(groups) - n_test, "test": n_test}
+    return {"tuning": len(groups) - n_test, "test": n_test}
 
 
 def count_looks(project: Project, evaluators: list[str]) -> int:

@@ -23,7 +23,7 @@ from ..selectors.aspects import choose_aspect, find_campaign
 from ..selectors.chosen_sets import get_set
 from ..selectors.inputs import count_outputs, get_reference_set
 from ..selectors.judge_report import Part, choose_report, find_report
-from ..selectors.judge_split import LOOKED, describe_split
+from ..selectors.judge_split import LOOKED, count_groups, get_split
 from ..selectors.judges import (
     get_endpoint,
     get_template,
@@ -168,6 +168,7 @@ def resolve_options(project: Project, options: JudgeOptions) -> dict[str, Any]:
         "template": template.name, "template_text": template.text, **rubric, "references": options.references,
         "method": method, "temperature": float(options.temperature), "samples": options.samples,
         "pairs": options.pairs if is_pairwise else "", "examples": options.examples, "seed": options.seed,
+        "split": get_split(project).key,
         **({} if folder is None else {"local": folder.kind, "controls": list(folder.controls)}),
     }  # fmt: skip
     if options.examples_from:
@@ -267,7 +268,7 @@ def make_report(
 def open_judge(*, run: Run, slug: str, config: Mapping[str, Any], record: Mapping[str, Any]) -> Evaluator:
     """Return the evaluator of the judge, created if needed. Raises `Conflict` if another one has taken the name."""
     with transaction.atomic():
-        kept = {"split": describe_split(run.project), **record}
+        kept = {"groups": count_groups(run.project), **record}
         row, created = Evaluator.objects.get_or_create(
             project=run.project,
             slug=slug,

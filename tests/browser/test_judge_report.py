@@ -12,7 +12,6 @@ from playwright.sync_api import expect
 
 from annotation.models import Campaign, Rating
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.selectors.judge_split import describe_split
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
 
@@ -21,7 +20,7 @@ CONFIG = {
     "endpoint": "hosted", "model": "large-2", "aspect": "quality", "kind": "pointwise", "template": "plain",
     "template_text": "{question}{output}{answer_format}", "campaign": "", "question": "How good?", "low": 1, "high": 5,
     "step": 1, "labels": {}, "guidelines": "", "references": "", "method": "json", "temperature": 0.0, "samples": 1,
-    "pairs": "", "examples": 0, "seed": 13,
+    "pairs": "", "examples": 0, "seed": 13, "split": "browser",
 }  # fmt: skip
 
 
@@ -33,7 +32,7 @@ def judged(cast: Cast) -> Cast:
     rng = np.random.default_rng(4)
     row = Evaluator.objects.create(
         project=cast.project, slug="lena", name="judge", kind=Evaluator.Kind.JUDGE, options=CONFIG,
-        record={"model": "large-2", "split": describe_split(cast.project)},
+        record={"model": "large-2"},
     )  # fmt: skip
     score_set = ScoreSet.objects.create(
         project=cast.project, evaluator=row, aspect="quality", signature="judge|v:1", scored_at=timezone.now(),

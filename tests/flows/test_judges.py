@@ -1,5 +1,5 @@
-"""A judge by command: configured, checked, run, compared with people, aligned, and used for assisted estimates; from the
-settings to an export that recomputes and loads again."""
+"""A judge by command, from the settings to an export that recomputes and loads again: configured, checked, run,
+compared with people, aligned, and used for assisted estimates."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from django.core.management import call_command
 
 from evalapp.accounts.models import Project
+from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer
@@ -33,10 +34,10 @@ def server(settings, monkeypatch):
     monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
     with run_judge_server() as server:
         row = {
-            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "key_file": "", "at_once": 4,
-            "price_in": 1.0, "price_out": 10.0, "timeout": 5.0, "logprobs": True,
+            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "timeout": 5.0,
+            "price_in": 1.0, "price_out": 10.0,
         }  # fmt: skip
-        settings.JUDGE_ENDPOINTS = {"fake": row}
+        settings.JUDGE_ENDPOINTS = {"fake": read_endpoint("fake", row)}
         yield server
     assert server.faults == []
 
@@ -111,5 +112,5 @@ def test_judge_from_the_settings_to_a_loaded_export(project, server, tmp_path, s
     n_answers = JudgeAnswer.objects.filter(project=project).count()
     assert n_answers == 243
     # The split of tuning and test groups is that of the original project, whose name differs.
-    original = Evaluator.objects.get(project=project, slug="lena").record["split"]["key"]
-    assert copy.record.get("split", {}).get("key") == original == "judge-test:weekend"
+    original = Evaluator.objects.get(project=project, slug="lena").options["split"]
+    assert copy.options["split"] == original == "judge-test:weekend"

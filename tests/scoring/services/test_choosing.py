@@ -16,6 +16,7 @@ from annotation.services.campaigns import open_campaign
 from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.runner import execute_run
+from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, Score, ScoreSet
@@ -57,10 +58,10 @@ def endpoint(settings, monkeypatch):
     monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
     with run_judge_server() as server:
         row = {
-            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "key_file": "", "at_once": 4,
-            "price_in": 0.0, "price_out": 0.0, "timeout": 5.0, "logprobs": True,
+            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "timeout": 5.0,
+            "price_in": 0.0, "price_out": 0.0,
         }  # fmt: skip
-        settings.JUDGE_ENDPOINTS = {"fake": row}
+        settings.JUDGE_ENDPOINTS = {"fake": read_endpoint("fake", row)}
         yield server
     assert server.faults == []
 
@@ -177,8 +178,8 @@ def test_chosen_judgements_are_weighted_and_recompute(project, scored, tmp_path)
 def test_examples_are_never_of_the_test_part(project, endpoint):
     row = judge(project, name="one", examples=2)
     split = get_split(project)
-    assert row.record["split"]["key"] == split.key == f"judge-test:{project.slug}"
-    assert row.record["split"]["tuning"] + row.record["split"]["test"] == 32
+    assert row.options["split"] == split.key == f"judge-test:{project.slug}"
+    assert sum(row.record["groups"].values()) == 32
     for seed in range(20):
         chosen = choose_examples(project, {**row.options, "seed": seed})
         assert not any(split.is_test(one["group"], one["item"]) for one in chosen)
@@ -186,9 +187,9 @@ def test_examples_are_never_of_the_test_part(project, endpoint):
 
 def test_a_recorded_split_stays(project, endpoint):
     row = judge(project, name="one")
-    Evaluator.objects.filter(pk=row.pk).update(record={**row.record, "split": {"key": "imported"}})
+    Evaluator.objects.filter(pk=row.pk).update(options={**row.options, "split": "imported"})
     assert get_split(project) == Split("imported")
-    assert judge(project, name="two", template="criteria").record["split"]["key"] == "imported"
+    assert judge(project, name="two", template="criteria").options["split"] == "imported"
 
 
 def test_alignment_from_the_report_to_a_new_version(project, scored, endpoint, client):
