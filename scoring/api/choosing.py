@@ -75,7 +75,7 @@ class TellingOutputSerializer(serializers.Serializer):
     reason = serializers.CharField()
 
 
-class AgreementSerializer(serializers.Serializer):
+class DevelopmentAgreementSerializer(serializers.Serializer):
     """Agreement on one part of the groups."""
 
     alpha_without = ReportedEstimateSerializer()
@@ -100,7 +100,7 @@ class JudgeVersionSerializer(serializers.Serializer):
     model = serializers.CharField(allow_blank=True)
     examples = serializers.IntegerField()
     examples_from = serializers.CharField(allow_blank=True)
-    tuning = AgreementSerializer()
+    development = DevelopmentAgreementSerializer()
     test = LookSerializer(many=True)
 
 
@@ -128,7 +128,7 @@ class Alignment(APIView):
         responses=AlignmentSerializer,
     )
     def get(self, request: Request, slug: str, evaluator: str) -> Response:
-        """The versions of a judge with their agreement, and the outputs of the tuning part whose judgement tells
+        """The versions of a judge with their agreement, and the outputs of the development part whose judgement tells
         most."""
         project = get_project(user=request.user, slug=slug, need="read")
         body = AlignmentBody(data=request.query_params.dict())

@@ -149,9 +149,5 @@ def _find_next_pair(means: Any, alone: Any) -> tuple[str, str, int, int] | None:
         times = [limit * float(contrast @ one.covariance @ contrast) / squared for one in (means, alone)]
         if 1 < times[0] <= MOST_TIMES and times[1] > times[0]:
             assisted, human = (int(np.ceil(n * (one - 1))) for one in times)
-            names = [str(means.labels[k]) for k in (first, second)]
-            found.append((assisted, human, *names))
-    if not found:
-        return None
-    assisted, human, a, b = min(found)
-    return a, b, assisted, human
+            found.append((str(means.labels[first]), str(means.labels[second]), assisted, human))
+    return min(found, key=lambda pair: pair[2:], default=None)

@@ -1,4 +1,4 @@
-"""The groups of items on which judges are tuned, and the held-out groups on which a final judge is tested.
+"""The groups of items on which judges are developed, and the held-out groups on which a final judge is tested.
 
 A hash of the group's name decides, so that new groups have a part as well. The split is the same for all judges of a
 project, and belongs to their options: an export that is imported under another name keeps it."""
@@ -21,7 +21,7 @@ LOOKED = "judge-report.test-part-shown"
 
 @dataclass(frozen=True)
 class Split:
-    """The division of groups into a tuning part and a test part. `key` determines it."""
+    """The division of groups into a development part and a test part. `key` determines it."""
 
     key: str
 
@@ -45,7 +45,7 @@ def count_groups(project: Project) -> dict[str, int]:
         (group, "" if group else key) for key, group in Item.objects.filter(project=project).values_list("key", "group")
     }
     n_test = sum(split.is_test(group, key) for group, key in groups)
-    return {"tuning": len(groups) - n_test, "test": n_test}
+    return {"development": len(groups) - n_test, "test": n_test}
 
 
 def count_looks(project: Project, evaluators: list[str]) -> int:

@@ -170,7 +170,7 @@ def collect_values(units: Sequence[Unit], settled: Sequence[Sequence[Reading | N
 
 def choose_examples(project: Project, config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return rated outputs as examples, spread over the scale: text, context, source, group and the rounded mean of
-    the ratings. They are of the tuning part, at most one of each group, because its other outputs count as training
+    the ratings. They are of the development part, at most one of each group, because its other outputs count as training
     data; with `examples_from` among the outputs that this campaign rated."""
     rated = Rating.objects.filter(project=project, aspect__name=config["aspect"], output__isnull=False)
     campaign = config.get("examples_from", "")
@@ -187,7 +187,7 @@ def choose_examples(project: Project, config: Mapping[str, Any]) -> list[dict[st
     n = config["examples"]
     least = n if campaign else 2 * n
     if len(ordered) < least:
-        text = _("%(n)d examples need rated outputs in at least %(least)d tuning groups; there are %(found)d.")
+        text = _("%(n)d examples need rated outputs in at least %(least)d development groups; there are %(found)d.")
         facts = {"n": n, "least": least, "found": len(ordered)}
         raise BadInput.for_field("examples", text % facts)
     chosen = dict(ordered[round((k + 0.5) * len(ordered) / n - 0.5)] for k in range(n))

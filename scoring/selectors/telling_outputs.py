@@ -115,9 +115,9 @@ def predict_output_errors(scored: ScoredOutputs) -> NDArray[np.float64]:
 
 
 def list_telling_outputs(project: Project, score_set: ScoreSet, aspect: Aspect, n: int) -> list[TellingOutput]:
-    """Return up to `n` outputs of the tuning part, most telling first within each reason.
+    """Return up to `n` outputs of the development part, most telling first within each reason.
 
-    Half of them are rated outputs whose score is farthest from the mean rating, half are outputs without a rating with
+    Half are rated outputs whose score is farthest from the mean rating, half are outputs without a rating with
     the largest expected error; if there are too few of a kind, more of the other. At most one is of each item and kind.
     Scores on another scale are brought to the mean and standard deviation of the ratings.
     """
@@ -179,10 +179,10 @@ def list_versions(project: Project, evaluator: Evaluator) -> dict[str, Evaluator
 
 
 def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict[str, Any]:
-    """Return the versions of a judge with their agreement on the tuning part, and every look at the test part.
+    """Return the versions of a judge with their agreement on the development part, and every look at the test part.
 
     A figure of the test part appears only as it was at a look that somebody asked for; `looks` counts those of all
-    versions, because each of them may have influenced the next version.
+    versions, because each may have influenced the next version.
     """
     versions = list_versions(project, evaluator)
     shown: dict[str, list[dict[str, Any]]] = {}
@@ -199,6 +199,6 @@ def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict
         rows.append({
             "evaluator": row.slug, "template": row.options.get("template", ""), "model": row.record.get("model", ""),
             "examples": len(row.record.get("examples", [])), "examples_from": row.options.get("examples_from", ""),
-            "tuning": {name: report[name] for name in names}, "test": shown.get(row.slug, []),
+            "development": {name: report[name] for name in names}, "test": shown.get(row.slug, []),
         })  # fmt: skip
     return {"versions": rows, "looks": sum(map(len, shown.values()))}

@@ -73,7 +73,7 @@ def create_alignment_campaign(
     """
     rows = list_proposed(project, evaluator, options)
     if not rows:
-        raise BadInput(_("No output of the tuning part has a score. Score outputs first."))
+        raise BadInput(_("No output of the development part has a score. Score outputs first."))
     _score_set, aspect = choose_scores(project, evaluator, options.aspect)
     outputs = [{"item": row.item, "system": row.system, "step": row.step, "chance": 0} for row in rows]
     chosen = {"reason": "alignment", "evaluator": evaluator, "aspect": aspect.name}

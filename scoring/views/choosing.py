@@ -71,7 +71,7 @@ def _read_given(form: forms.Form) -> dict[str, Any]:
 
 @project_page(GET="read", POST="write")
 def alignment(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
-    """Versions of a judge, and the outputs whose judgement tells most; a POST makes a campaign of them."""
+    """Versions of a judge, and the outputs whose judgement tells most; a POST makes a campaign."""
     form = AlignmentForm(request.POST or request.GET or None, project=project)
     options = form.as_options() if form.is_bound and form.is_valid() else AlignmentOptions()
     score_set, aspect = choose_scores(project, evaluator, options.aspect)

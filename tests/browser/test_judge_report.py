@@ -69,7 +69,7 @@ def test_report_looks_and_campaign(judged: Cast, page_for: Callable[..., Any]) -
     expect(page.locator("[data-looks]")).to_have_attribute("data-looks", "1")
     expect(page.locator("#outputs tbody tr").first).to_contain_text("Disagreement with raters")
     n = page.locator("#outputs tbody tr").count()
-    page.get_by_role("button", name="Make a campaign of these outputs").click()
+    page.get_by_role("button", name="Make a campaign").click()
     expect(page.get_by_role("heading", name="Alignment of lena").first).to_be_visible()
     campaign = Campaign.objects.get(project=judged.project)
     assert len(campaign.plan["outputs"]) == n

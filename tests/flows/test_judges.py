@@ -88,7 +88,7 @@ def test_judge_from_the_settings_to_a_loaded_export(project, server, tmp_path, s
     history = json.loads(run("align", "weekend", "second", "--json"))
     assert [row["evaluator"] for row in history["versions"]] == ["second", "lena"]
     assert history["looks"] == 0
-    assert all(row["tuning"]["alpha_with"]["value"] > 0.3 for row in history["versions"])
+    assert all(row["development"]["alpha_with"]["value"] > 0.3 for row in history["versions"])
     assert all(row["test"] == [] for row in history["versions"])
 
     table = json.loads(run("systems", "weekend", "--assist", "lena", "--json"))
@@ -111,6 +111,6 @@ def test_judge_from_the_settings_to_a_loaded_export(project, server, tmp_path, s
     ]
     n_answers = JudgeAnswer.objects.filter(project=project).count()
     assert n_answers == 243
-    # The split of tuning and test groups is that of the original project, whose name differs.
+    # The split of development and test groups is that of the original project, whose name differs.
     original = Evaluator.objects.get(project=project, slug="lena").options["split"]
     assert copy.options["split"] == original == "judge-test:weekend"

@@ -11,6 +11,7 @@ from evalapp.stats.assisted.comparisons import AssistedComparisons, ScoredOutput
 from evalapp.stats.assisted.means import (
     AssistedMeans,
     AssistedOptions,
+    Target,
     estimate_means,
     find_saved,
     rank_by_assisted_mean,
@@ -50,7 +51,7 @@ def systems_by_assisted_ratings(
     place = find_outputs(kept.output, scores)
     human = mean_by_output(value, place, len(scores))
     chance = find_chances(kept.chance, place, len(scores))
-    target = "items-like-these" if chance is not None else settings["target"]
+    target: Target = "items-like-these" if chance is not None else settings["target"]
     means = estimate_means(
         human, scores.value, scores.cluster, scores.system, options=AssistedOptions(target=target), chance=chance
     )

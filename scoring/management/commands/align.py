@@ -1,4 +1,4 @@
-"""`align`: versions of a judge with their agreement, and a campaign about the outputs that tell most."""
+"""`align`: versions of a judge with their agreement, and a campaign about outputs that tell most."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.services.choosing import AlignmentOptions, choose_scores, create_al
 
 
 class Command(commands.Command):
-    help = "Show the versions of a judge and the outputs whose judgement tells most; --create makes a campaign of them."
+    help = "Show the versions of a judge and the outputs whose judgement tells most; --create makes a campaign."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")
@@ -43,13 +43,13 @@ class Command(commands.Command):
     def show(self, result: dict[str, Any]) -> None:
         versions = [
             [
-                row["evaluator"], row["template"], str(row["examples"]), f"{row['tuning']['n_outputs']:,}",
-                _format(row["tuning"]["alpha_with"]), _format(row["tuning"]["mean_absolute"]),
+                row["evaluator"], row["template"], str(row["examples"]), f"{row['development']['n_outputs']:,}",
+                _format(row["development"]["alpha_with"]), _format(row["development"]["mean_absolute"]),
                 "; ".join(_format(look["alpha_with"]) for look in row["test"] if "alpha_with" in look) or "not shown",
             ]
             for row in result["versions"]
         ]  # fmt: skip
-        heads = ["version", "template", "examples", "outputs", "alpha, tuning", "mean difference", "alpha, test"]
+        heads = ["version", "template", "examples", "outputs", "alpha, development", "mean difference", "alpha, test"]
         self.stdout.write("\n".join(as_lines(heads, versions)))
         self.stdout.write(f"The test part was shown {result['looks']:,} times for these versions.")
         rows = [

@@ -86,7 +86,7 @@ def answer_all(campaign, user, rate):
     return n
 
 
-def test_proposed_outputs_are_of_the_tuning_part_and_disagree_most(project):
+def test_proposed_outputs_are_of_the_development_part_and_disagree_most(project):
     rows = list_proposed(project, "length", AlignmentOptions(n=8))
     split = get_split(project)
     assert rows
@@ -217,7 +217,7 @@ def test_alignment_from_the_report_to_a_new_version(project, scored, endpoint, c
     assert (newest["evaluator"], newest["examples"], newest["examples_from"]) == ("two", 3, "align-one-1")
     assert newest["test"][0]["alpha_with"]["value"] == pytest.approx(shown["value"])
     assert oldest["test"] == []
-    assert oldest["tuning"]["n_outputs"] > 0
+    assert oldest["development"]["n_outputs"] > 0
     # Reading the history is no look.
     again = client.get(reverse("api-evaluator-alignment", args=[project.slug, "one"])).json()
     assert again["looks"] == 1
