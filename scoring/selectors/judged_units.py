@@ -170,8 +170,8 @@ def collect_values(units: Sequence[Unit], settled: Sequence[Sequence[Reading | N
 
 def choose_examples(project: Project, config: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return rated outputs as examples, spread over the scale: text, context, source, group and the rounded mean of
-    the ratings. They are of the development part, at most one of each group, because its other outputs count as training
-    data; with `examples_from` among the outputs that this campaign rated."""
+    the ratings. They are of the development part, at most one from each group, because its other outputs count as
+    training data; with `examples_from` among the outputs that this campaign rated."""
     rated = Rating.objects.filter(project=project, aspect__name=config["aspect"], output__isnull=False)
     campaign = config.get("examples_from", "")
     if campaign:

@@ -62,7 +62,7 @@ class JudgeForm(forms.Form):
     )  # fmt: skip
     examples_from = forms.ChoiceField(
         required=False, label=gettext_lazy("Examples from"),
-        help_text=gettext_lazy("A campaign whose rated outputs are the examples. They are always of the development part."),
+        help_text=gettext_lazy("A campaign whose rated outputs are the examples; always of the development part."),
     )  # fmt: skip
     seed = SeedField(required=False, help_text=gettext_lazy("Selects the examples."))
     budget = forms.FloatField(

@@ -100,6 +100,19 @@ def _second_set(world: World) -> None:
     Reference.objects.create(set=made, item_id=world.own.values["item"], position=0, text=TEXT)
 
 
+def _unrated_outputs(world: World) -> None:
+    """Adds eight items whose outputs nobody has rated, with scores by `length`."""
+    from scoring.models import Score, ScoreSet
+    from tests.factories import make_outputs
+
+    project = world.own.project
+    items = [Item(project=project, key=f"j{k}", context=["Hello."], group=f"h{k}") for k in range(8)]
+    score_set = ScoreSet.objects.get(project=project, evaluator__slug="length")
+    for output in make_outputs(project, Item.objects.bulk_create(items)):
+        value = float(len(output.text))
+        Score.objects.create(score_set=score_set, output=output, value=value, note="", input_hash="0" * 64)
+
+
 def _someone_elses(world: World) -> None:
     """Makes another person the author of the waiting text."""
     WrittenReference.objects.filter(pk=world.own.values["written"]).update(annotator=world.cast.researcher)
@@ -160,6 +173,9 @@ CALLS: dict[str, Call] = {
     "evaluators_score": Call({"pairs": [{**PAIR, "text": TEXT}]}),
     "evaluators_compare": Call({"pairs": [{"context": PAIR["context"], "a": TEXT, "b": "Yes."}]}),
     "evaluators_reliability": Call({"context": PAIR["context"], "references": [*PAIR["references"], TEXT]}),
+    "evaluator_alignment": Call(query="?n=2", before=_unrated_outputs),
+    "evaluator_alignment_campaign": Call({"n": 4, "overlap": 2}, before=_unrated_outputs),
+    "evaluator_sample_campaign": Call({"n": 4, "batches": 2}, before=_unrated_outputs),
     "reference_sets_create": Call({"name": "merged", "merge": ["original", "extra"]}, before=_second_set),
     "reference_sets_destroy": Call(parts={"name": "extra"}, before=_second_set),
     "rater_filters_create": Call({"name": "hasty", "raters": ["r0"], "reason": "Two seconds a text."}),

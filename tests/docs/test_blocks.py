@@ -53,6 +53,9 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "evalapp backup": "tests/evalapp/management/test_backup.py",
         "mkdir /tmp/trial": HOST, "EVALAPP_DATA=/tmp/trial": "a second installation: tests/faults/test_backup.py",
     },
+    "docs/how-to/judge-fewer-outputs.md": {
+        "evalapp sample": "needs outputs without ratings: tests/scoring/services/test_choosing.py"
+    },
     "docs/operations/upgrade-and-rollback.md": {"": HOST},
     "docs/operations/proxy.md": {"": "tests/docs/test_proxy.py"},
     "docs/how-to/webhooks.md": {"": "tests/evalapp/events/test_delivering.py"},

@@ -37,7 +37,9 @@ class Drawn:
 
 def deal_parts(system: ArrayLike, n_parts: int, seed: int) -> IntArray:
     """Return the part (n,) of each output, 0 to `n_parts` - 1: the outputs of each system in random order are dealt in
-    turn."""
+    turn.
+
+    system: (n,). seed: of the order. n_parts: the number of parts."""
     codes, labels = encode(system, "system")
     rng = np.random.default_rng([seed, len(codes)])
     part = np.empty(len(codes), dtype=np.int64)
@@ -54,7 +56,9 @@ def predict_errors(
 
     human: (n,) mean ratings, nan where an output was not judged. score: (n,). features: (n, k) numbers that may tell
     where the evaluator errs, such as the length of the text; the score and its distance from the mean are added.
-    cluster, system: (n,). The error is what a line through score and rating within systems leaves; its absolute value
+    cluster: (n,) group of each output. system: (n,). seed: of the division of groups into folds.
+
+    The error is what a line through score and rating within systems leaves; its absolute value
     is a linear function of the features by ridge regression, fitted to the other folds of groups. With fewer than
     `LEAST_JUDGED` judgements all errors are 1."""
     y = float_column(human, "human")
@@ -108,10 +112,12 @@ def draw_outputs(
     error: ArrayLike, system: ArrayLike, *, n: int, candidate: BoolArray | None = None, floor: float = FLOOR,
     seed: int = 0,
 ) -> Drawn:  # fmt: skip
-    """Draw about `n` outputs, equally many of each system, with chances proportional to the predicted error.
+    """Return `n` drawn outputs, equally many of each system, with chances proportional to the predicted error.
 
     error: (n,) positive, from `predict_errors`. system: (n,). candidate: (n,) which outputs may be drawn; None: all.
-    floor: share drawn uniformly. The chance of an output of a system with N candidates and budget b is
+    floor: share drawn uniformly. n: outputs to draw, fewer if there are fewer candidates. seed: of the draw.
+
+    The chance of an output of a system with N candidates and budget b is
     floor b / N + (1 - floor) b error / sum(error), at most 1. The sample has these chances and a fixed size (systematic
     sampling in random order). Raises `ColumnError` for errors that are not positive."""
     errors = float_column(error, "error")
