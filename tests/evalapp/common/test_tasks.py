@@ -17,7 +17,8 @@ from django.utils import timezone
 
 from evalapp.accounts.models import Project
 from evalapp.common.jobs import QUEUES
-from evalapp.common.models import Run, RunLog, WorkerBeat
+from evalapp.common.mails import resend_mails, send_mail
+from evalapp.common.models import Mail, Run, RunLog, WorkerBeat
 from evalapp.common.queue import (
     cancel_run,
     enqueue_run,
@@ -31,6 +32,7 @@ from tests.evalapp.common import run_jobs  # noqa: F401 - registers the kinds of
 from tests.services.plugin import empty_redis
 
 from .conftest import Installation, database_file, installed, point_queue_to, wait_until
+from .smtp_server import smtp_server
 
 pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
 
@@ -190,3 +192,21 @@ def test_row_waits_without_redis(installation):
         point_queue_to(installation.redis_url)
     run.refresh_from_db()
     assert (run.state, run.sent_at) == (Run.State.QUEUED, None)
+
+
+def test_a_worker_sends_mails_also_those_whose_message_was_lost(installation, monkeypatch):
+    without_workers(installation)
+    context = {"project": "Alpha", "sender": "Olga", "role": "annotator", "until": "1 May", "link": "https://site/x/"}
+    with smtp_server() as server:
+        monkeypatch.setitem(installation.env, "EMAIL_URL", f"smtp://127.0.0.1:{server.port}")
+        for to in ("rita@example.org", "lost@example.org"):
+            send_mail(to=to, template="accounts/mails/invitation", context=context)
+        Mail.objects.filter(to="lost@example.org").update(queued_at=None)
+        redis.Redis.from_url(installation.redis_url).ltrim("cpu", 1, -1)  # the newest message, that of the second mail
+        installation.start_worker()
+        wait_until(lambda: Mail.objects.get(to="rita@example.org").state == Mail.State.SENT)
+        assert Mail.objects.get(to="lost@example.org").state == Mail.State.WAITING
+        assert resend_mails() == 1
+        wait_until(lambda: not Mail.objects.exclude(state=Mail.State.SENT).exists())
+        assert sorted(mail["To"] for mail in server.mails) == ["lost@example.org", "rita@example.org"]
+    without_workers(installation)
