@@ -20,10 +20,18 @@ from evalapp.side_figures import side_figure
 
 from .annotator_pages import TITLES
 from .scripted import make_store_key
-from .writing_forms import CONSTRAINT_WORDS
 from .writing_lists import describe_candidate_source
 from .writing_plots import draw_growth
 
+#: The instruction for annotators, by constraint.
+CONSTRAINT_WORDS = {
+    "free": "",
+    "avoid-original-words": gettext_lazy("Use other words than the original."),
+    "better-than-original": gettext_lazy(
+        "Write a text that is better than the original. Other annotators will compare the two."
+    ),
+    "minimally-wrong": gettext_lazy("Change the original as little as possible to make it wrong."),
+}
 #: The number of candidates on a page without script.
 PLAIN_SHOWN = 20
 CLOSED_WORDS = {

@@ -41,13 +41,6 @@ CONSTRAINTS = (
     ("better-than-original", _("better than the original, confirmed by other annotators")),
     ("minimally-wrong", _("minimally wrong: the original, changed as little as needed to make it wrong")),
 )
-#: The instruction for annotators, by constraint.
-CONSTRAINT_WORDS = {
-    "free": "",
-    "avoid-original-words": _("Use other words than the original."),
-    "better-than-original": _("Write a text that is better than the original. Other annotators will compare the two."),
-    "minimally-wrong": _("Change the original as little as possible to make it wrong."),
-}
 NO_EVALUATOR = _("none: write without scores")
 NO_CORPUS = _("none: own texts only")
 TRAINING_NEEDS = _(

@@ -12,7 +12,7 @@ from django.urls import reverse
 from annotation.models import Reference, WritingCampaign, WrittenReference
 from annotation.services.campaigns import create_writing
 from annotation.services.writing_acts import skip_task
-from annotation.views.writing_forms import CONSTRAINT_WORDS
+from annotation.views.writing_context import CONSTRAINT_WORDS
 from evalapp.accounts.models import Invitation
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, person
