@@ -62,7 +62,8 @@ SHOTS = (
     Shot("item", P + "items/", 'main table a[href*="/items/"], main .list a[href*="/items/"]'),
     Shot("item-scores", P + "items/1/scores/"),
     Shot("uploads", P + "uploads/"),
-    Shot("upload", P + "uploads/", 'main table a[href*="/uploads/"], main .list a[href*="/uploads/"]'),
+    Shot("upload", P + "uploads/1/"),
+    Shot("columns", P + "uploads/2/columns/", who="olga"),
     Shot("campaigns", P + "campaigns/"),
     Shot("campaign-new", P + "campaigns/new/"),
     Shot("campaign", P + "campaigns/", 'main table a[href*="/campaigns/"], main .list a[href*="/campaigns/"]'),
@@ -181,6 +182,18 @@ create_webhook(project=project, actor=None, name="lab", url="https://hooks.examp
 """
 
 
+#: A table whose columns are to be matched, with one that is asked about.
+TABLE = """
+from annotation.services.table_uploads import receive_table
+from annotation.services.uploads import Incoming
+from evalapp.accounts.models import Project, User
+head = "No.,Visitor's question,guide A answer,guide B answer,guide A helpful,guide B helpful"
+rows = [f"{k},Where do I find room {k}?,Room {k} is next to the stairs.,Go upstairs.,{k},{6 - k}" for k in range(1, 6)]
+file = Incoming("guides.csv", ["\\n".join([head, *rows]).encode()])
+receive_table(project=Project.objects.get(slug="demo"), user=User.objects.get(username="olga"), files=[file])
+"""
+
+
 def prepare(folder: Path) -> None:
     """Load the demonstration with three users, scores of a few metrics and open campaigns, using commands. No evaluator
     is trained, so that the leaderboards in the pictures use all ratings."""
@@ -195,6 +208,7 @@ def prepare(folder: Path) -> None:
     manage(folder, "createowner", "olga", "--password-stdin", options=PASSWORD + "\n")
     manage(folder, "load", str(source), "--project", "demo", "--owner", "olga")
     manage(folder, "shell", "--verbosity", "0", "-c", PEOPLE)
+    manage(folder, "shell", "--verbosity", "0", "-c", TABLE)
     for metric in METRICS:
         manage(folder, "score", metric, "--project", "demo", "--here")
     manage(folder, "corpus", "add", "dialogues", "--derive", "items", "--project", "demo", "--here")
