@@ -18,7 +18,7 @@ from evalapp.translation import gettext_noop
 
 SHAPES = ("long", "wide", "pairs", "preference", "lines")
 #: What a column can be, by shape. `context` and `references` can name several columns, and `verdict`
-#: those of which a row has at most one true.
+#: columns with at most one true in a row.
 ITEM_FIELDS = ("item", "context", "source", "references", "group")
 JUDGEMENT_FIELDS = ("rater", "aspect", "simulated")
 #: Of scores by other programs; see `scores` in the interchange format.

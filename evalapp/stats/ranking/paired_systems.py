@@ -37,7 +37,7 @@ _ROUNDING = 1e-12
 class SystemTests:
     """How systems are tested on the same segments.
 
-    test: `bootstrap` resamples segments, or groups of them (Koehn 2004), `permutation` exchanges the outputs of two
+    test: `bootstrap` resamples segments or groups (Koehn 2004), `permutation` exchanges the outputs of two
         systems on a segment or group with probability 1/2 (approximate randomization, Riezler and Maxwell 2005); None
         gives intervals only.
     k: number of resamples or exchanges; 0 takes as many as Holm's adjustment needs, at least 1,000.
