@@ -51,6 +51,8 @@ BEYOND_THE_SCHEMA = {
     "POST /api/v1/projects/{slug}/evaluators/trained/": "the names and content of the files",
     "POST /api/v1/projects/{slug}/uploads/": "the names and content of the files",
     "POST /api/v1/projects/{slug}/invitations/": "a landing is an address of this site",
+    "POST /api/v1/projects/{slug}/webhooks/": "a host that the administrator allows",
+    "PATCH /api/v1/webhooks/{id}/": "a host that the administrator allows",
     "POST /api/v1/projects/{slug}/rater-filters/": "its raters have judged here",
     "POST /api/v1/projects/{slug}/reference-sets/": "two different sets, and a name that is not taken",
     "POST /api/v1/projects/{slug}/runs/": "the members depend on the kind, and name what the project has",

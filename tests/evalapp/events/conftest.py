@@ -24,12 +24,21 @@ def receiver(settings) -> Iterator[Receiver]:
         yield receiver
 
 
+def catch_messages(monkeypatch) -> list[int]:
+    """Ids of deliveries whose messages are sent to the queue from now on; those of mails are dropped."""
+    ids: list[int] = []
+
+    def send_task(name: str, args: list[int], **options: object) -> None:
+        ids.extend(args if name == "evalapp.deliver_event" else [])
+
+    monkeypatch.setattr("evalapp.celery.app.send_task", send_task)
+    return ids
+
+
 @pytest.fixture
 def sent(monkeypatch) -> list[int]:
     """Ids of deliveries whose messages were sent to the queue."""
-    ids: list[int] = []
-    monkeypatch.setattr("evalapp.celery.app.send_task", lambda name, args, **options: ids.extend(args))
-    return ids
+    return catch_messages(monkeypatch)
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from evalapp.events.services.webhooks import (
 )
 from evalapp.layout import FILES
 
+from .conftest import catch_messages
 from .receiver import Request
 
 DATA = {"campaign": {"id": 3, "name": "Café 猫"}}
@@ -111,8 +112,7 @@ def test_an_event_is_sent_although_the_queue_was_down(cast, hook, receiver, monk
     monkeypatch.setattr("evalapp.celery.app.send_task", fail)
     record(cast.project)
     assert resend_deliveries() == 0
-    ids: list[int] = []
-    monkeypatch.setattr("evalapp.celery.app.send_task", lambda name, args, **options: ids.extend(args))
+    ids = catch_messages(monkeypatch)
     assert resend_deliveries() == 1
     assert resend_deliveries() == 0
     assert deliver(ids[0]) is not None
