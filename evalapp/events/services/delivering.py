@@ -64,11 +64,14 @@ def make_body(event: Event) -> bytes:
 def deliver(delivery_id: int) -> Delivery | None:
     """Send a delivery that is due. Returns its row; None if it is not due or another worker has it."""
     now = timezone.now()
+    # Without a join: PostgreSQL would check the conditions in a subquery that it does not repeat after a wait.
     due = Delivery.objects.filter(pk=delivery_id, state=Delivery.State.WAITING, due_at__lte=now)
-    due = due.filter(webhook__project__deleting_at=None)
     if not due.update(attempts=F("attempts") + 1, due_at=now + LEASE):
         return None
-    delivery = Delivery.objects.select_related("webhook__project", "event__project").get(pk=delivery_id)
+    rows = Delivery.objects.select_related("webhook__project", "event__project")
+    delivery = rows.filter(pk=delivery_id, webhook__project__deleting_at=None).first()
+    if delivery is None:
+        return None
     try:
         status = _send(delivery)
     except Undelivered as failure:
