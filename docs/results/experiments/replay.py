@@ -1,0 +1,205 @@
+"""Assisted estimates replayed on fully judged sets: a part of the outputs counts as judged, an evaluator helps, and the
+estimates are compared with the means of all judgements."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from experiments.yardstick import Judged, RatedSet, measure_columns
+from scipy import stats
+from study import Result, Run, Tables, row
+
+from evalapp.stats.assisted.choice import deal_parts, draw_outputs, predict_errors
+from evalapp.stats.assisted.means import AssistedMeans, AssistedOptions, estimate_means
+from scoring.ml import load
+from scoring.ml.evaluators.ridge.solve import fit_ratings
+from scoring.ml.training.gold import collect_rated_outputs
+
+Floats = npt.NDArray[np.float64]
+FOLDS, BATCHES = 5, 4
+THESE = AssistedOptions(target="these-items")
+RIDGE, HUMAN = "ridge", "another human"
+#: Resamples of the draws for intervals of ratios of errors.
+RESAMPLES = 2000
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Rated outputs with what one evaluator says: all (n,). `features`: of `ridge`, None for fixed scores."""
+
+    human: Floats
+    score: Floats
+    group: npt.NDArray[np.int64]
+    system: npt.NDArray[np.int64]
+    length: Floats
+    features: Floats | None = None
+
+    @property
+    def means(self) -> Floats:
+        """The mean of all judgements of each system."""
+        return np.bincount(self.system, self.human) / np.bincount(self.system)
+
+    def score_by(self, is_judged: npt.NDArray[np.bool_], seed: int) -> Floats:
+        """The scores. `ridge` learns from the judged outputs only: each gets the score of the folds without its group,
+        the others the mean over the folds."""
+        if self.features is None:
+            return self.score
+        fold = np.random.default_rng([seed, 7]).integers(FOLDS, size=int(self.group.max()) + 1)[self.group]
+        total, result = np.zeros(len(fold)), np.zeros(len(fold))
+        for k in range(FOLDS):
+            learned = is_judged & (fold != k)
+            mean, spread = measure_columns(self.features[learned])
+            standard = np.nan_to_num((self.features - mean) / spread, nan=0.0)
+            found = fit_ratings(standard[learned], self.human[learned], self.group[learned].tolist())
+            scores = standard @ found.weights + found.bias
+            total += scores / FOLDS
+            result[fold == k] = scores[fold == k]
+        return np.where(is_judged, result, total)
+
+
+def compute(run: Run) -> None:
+    for name, entry in run.settings["sets"].items():
+        if not run.wants(name):
+            continue
+        rated_set = RatedSet(run, name, entry)
+        judged = Judged(rated_set, entry["aspect"])
+        for evaluator, truth in list_evaluators(run, judged, entry["aspect"]):
+            for share in run.settings["shares"] if evaluator not in entry.get("skip", ()) else ():
+                setting = f"{name}/{evaluator}/{share:g}"
+                run.once(setting, run.seeds[0], lambda t=truth, s=share: replay(run, t, s))
+
+
+def list_evaluators(run: Run, judged: Judged, aspect: str) -> Iterator[tuple[str, Truth]]:
+    group = np.unique(judged.groups, return_inverse=True)[1]
+    system = np.unique(judged.systems, return_inverse=True)[1]
+    length = np.array([len(record.text) for record in judged.records], dtype=np.float64)
+    fixed = {"length": length}
+    fixed |= {name: column[judged.rows] for name, column in judged.set.cosines.items() if name == "cosine with context"}
+    if any(record.context for record in judged.records):
+        fixed |= {name: load(name).score(judged.records) for name in run.settings["shipped"]}
+    for name, score in fixed.items():
+        yield name, Truth(judged.means, np.asarray(score), group, system, length)
+    yield RIDGE, Truth(judged.means, judged.means, group, system, length, judged.set.features[judged.rows])
+    values = collect_rated_outputs(judged.set.data, aspect, judged.set.entry.get("ratings", "raw")).values
+    several = np.array([place for place, own in enumerate(values) if len(own) > 1], dtype=np.int64)
+    if len(several) < len(values) / 2:
+        return
+    rng = np.random.default_rng(run.seeds[0])
+    picked = [int(rng.integers(len(values[place]))) for place in several]
+    other = np.array([values[place][k] for place, k in zip(several, picked, strict=True)])
+    rest = np.array([np.delete(values[place], k).mean() for place, k in zip(several, picked, strict=True)])
+    numbers = np.unique(system[several], return_inverse=True)[1]
+    yield HUMAN, Truth(rest, other, np.unique(group[several], return_inverse=True)[1], numbers, length[several])
+
+
+def replay(run: Run, truth: Truth, share: float) -> Result:
+    """Draws of a share of the outputs of each system: coverage of the means of all judgements, width and error relative
+    to judgements only, and Spearman's correlation with the order by all judgements."""
+    target, sizes = truth.means, np.bincount(truth.system)
+    n = np.maximum(np.round(share * sizes), 2)
+    covered, width, squares, orders, alike = [], [], [], [], []
+    is_trained = truth.features is not None
+    draws = 4 if run.quick else run.settings["draws_trained" if is_trained else "draws"]
+    for seed in range(draws):
+        rng = np.random.default_rng([run.seeds[0], seed])
+        rank = np.argsort(np.argsort(rng.random(len(truth.human)) + 2.0 * truth.system))
+        starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        is_judged = rank - starts[truth.system] < n[truth.system]
+        columns = (np.where(is_judged, truth.human, np.nan), truth.score_by(is_judged, seed), truth.group, truth.system)
+        these = estimate_means(*columns, options=THESE, seed=seed)
+        wide = estimate_means(*columns, seed=seed)
+        t = stats.t.ppf(0.975, np.maximum(these.n_groups - 1, 1))
+        for found, value, variance in ((0, these.value, these.variance), (1, these.human, these.human_variance)):
+            covered.append((found, np.abs(value - target) <= t * np.sqrt(variance) + 1e-12))
+        width.append([np.sqrt(one).mean() for one in (these.variance, these.human_variance, *widths(wide))])
+        chosen = None if is_trained else choose(truth, int(n.sum()), seed)
+        values = [these.value, these.human, *([chosen.value, wide.value] if chosen is not None else [])]
+        squares.append([((value - target) ** 2).mean() for value in values])
+        if chosen is not None:
+            alike.append(np.sqrt(chosen.variance).mean() / np.sqrt(wide.variance).mean())
+        if len(target) > 2:
+            orders.append([stats.spearmanr(value, target).statistic for value in (these.value, these.human)])
+    widths_mean = np.mean(width, axis=0)
+    result: Result = {
+        "n": int(n.sum()), "outputs": len(truth.human), "systems": len(target), "groups": int(truth.group.max()) + 1,
+        "draws": draws,
+        "coverage": float(np.mean([hit for which, hit in covered if which == 0])),
+        "human_coverage": float(np.mean([hit for which, hit in covered if which == 1])),
+        "width": float(widths_mean[0] / widths_mean[1]), "width_alike": float(widths_mean[2] / widths_mean[3]),
+        "error": ratio_of_errors(np.array(squares)[:, :2]),
+        "order": [float(one) for one in np.nanmean(orders, axis=0)] if orders else None,
+    }  # fmt: skip
+    if alike:
+        result |= {"chosen_error": ratio_of_errors(np.array(squares)[:, 2:]), "chosen_width": float(np.mean(alike))}
+    return result
+
+
+def widths(means: AssistedMeans) -> tuple[Floats, Floats]:
+    return means.variance, means.human_variance
+
+
+def choose(truth: Truth, n: int, seed: int) -> AssistedMeans:
+    """The estimate from as many outputs, drawn in batches by predicted error."""
+    human, chance = np.full((2, len(truth.human)), np.nan)
+    part = deal_parts(truth.system, BATCHES, seed)
+    for batch in range(BATCHES):
+        error = predict_errors(human, truth.score, truth.length, truth.group, truth.system, seed=seed)
+        size = n * (batch + 1) // BATCHES - n * batch // BATCHES
+        drawn = draw_outputs(error, truth.system, n=size, candidate=part == batch, seed=BATCHES * seed + batch)
+        human[drawn.rows], chance[drawn.rows] = truth.human[drawn.rows], drawn.chance
+    return estimate_means(human, truth.score, truth.group, truth.system, seed=seed, chance=chance)
+
+
+def ratio_of_errors(squares: Floats) -> Result:
+    """Root mean squared error of the first column relative to the second, with its 95 % interval over the draws."""
+    rng = np.random.default_rng(zlib.crc32(squares.tobytes()))
+    drawn = squares[rng.integers(len(squares), size=(RESAMPLES, len(squares)))].mean(axis=1)
+    value = squares.mean(axis=0)
+    ratio = np.sqrt(drawn[:, 0] / drawn[:, 1])
+    low, high = np.quantile(ratio, (0.025, 0.975))
+    return {"value": float(np.sqrt(value[0] / value[1])), "low": float(low), "high": float(high)}
+
+
+def tabulate(run: Run) -> Tables:
+    """One row per set, evaluator and share."""
+    names = [*run.settings["shown"]]
+    facts: dict[str, list[float]] = {"coverage": [], "human_coverage": [], "width": [], "chosen": []}
+    for name in run.settings["sets"]:
+        for share in run.settings["shares"]:
+            results = {
+                one: result for one in names for result in run.store.get(f"{name}/{one}/{share:g}", run.seeds[:1])
+            }
+            for evaluator, found in results.items():
+                facts["coverage"].append(found["coverage"])
+                facts["human_coverage"].append(found["human_coverage"])
+                facts["width"].append(found["width_alike"])
+                order = found["order"] or [None, None]
+                yield row(
+                    "replay", "setting", f"{name}, {share:.0%} judged, {evaluator}", n=found["n"],
+                    draws=found["draws"], coverage=found["coverage"], human_coverage=found["human_coverage"],
+                    width=found["width"], alike=found["width_alike"], error=found["error"], order=order[0],
+                    human_order=order[1],
+                )  # fmt: skip
+                if "chosen_error" in found:
+                    if name not in run.settings["unequal"]:
+                        facts["chosen"].append(found["chosen_error"]["value"])
+                    yield row(
+                        "chosen", "setting", f"{name}, {share:.0%} judged, {evaluator}", n=found["n"],
+                        draws=found["draws"], error=found["chosen_error"], width=found["chosen_width"],
+                    )  # fmt: skip
+            if results:
+                yield row(
+                    "widths", "setting", f"{name}, {share:.0%} judged",
+                    **{one.replace(" ", "_"): found["width_alike"] for one, found in results.items()},
+                )  # fmt: skip
+    if facts["coverage"]:
+        yield {
+            "table": "facts", "lowest": round(min(facts["coverage"]), 4), "highest": round(max(facts["coverage"]), 4),
+            "human_lowest": round(min(facts["human_coverage"]), 4), "widest": round(max(facts["width"]), 4),
+            "narrowest": round(min(facts["width"]), 4), "settings": len(facts["coverage"]),
+            "chosen_lowest": round(min(facts["chosen"]), 4), "chosen_highest": round(max(facts["chosen"]), 4),
+        }  # fmt: skip
