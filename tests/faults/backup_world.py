@@ -145,13 +145,19 @@ def _put_files(project: Any, upload: Any, export: Any) -> None:
 
 
 def _add_scores(project: Any, outputs: list[Any]) -> None:
-    """Create two evaluators with scores, for a leaderboard of evaluators."""
+    """Create two evaluators with scores, for a leaderboard of evaluators: a metric and another program; and a template
+    with an answer of a language model."""
     from django.utils import timezone
 
-    from scoring.models import Evaluator, Score, ScoreSet
+    from scoring.models import Evaluator, JudgeAnswer, JudgeTemplate, Score, ScoreSet
 
-    for number, slug in enumerate(("length", "overlap")):
-        evaluator = Evaluator.objects.create(project=project, slug=slug, name=slug, kind="sentinel")
+    JudgeTemplate.objects.create(project=project, name="mine", version=1, kind="pointwise", text="{output}\nRate it.")
+    JudgeAnswer.objects.create(
+        project=project, endpoint="hosted", digest="0" * 64, model="large-2", answer={"text": "4"}, characters=90,
+        prompt_tokens=20, completion_tokens=1, cost=0.002, seconds=0.5,
+    )  # fmt: skip
+    for number, (slug, kind) in enumerate((("length", "sentinel"), ("overlap", "external"))):
+        evaluator = Evaluator.objects.create(project=project, slug=slug, name=slug, kind=kind)
         rows = ScoreSet.objects.create(
             project=project, evaluator=evaluator, signature=slug, short_signature=slug, references="original",
             data_hash="-", scored_at=timezone.now(), n_scores=len(outputs), systems=[], summary={},

@@ -119,6 +119,28 @@ def test_export_of_uploaded_scores_loads_and_recomputes(built_in, tmp_path, few_
             assert path.read_text() == (second / path.name).read_text(), path.name
 
 
+def test_snapshot_keeps_uploaded_scores_that_are_replaced(built_in, tmp_path, few_draws):
+    def run(*arguments):
+        out = io.StringIO()
+        call_command(*arguments, stdout=out)
+        return json.loads(out.getvalue())
+
+    load(tmp_path / "data", "two")
+    load(tmp_path / "scores", "two")
+    taken = "by=bleu-4-external"
+    run("snapshot", "two", "take", "--set", taken, "--name", "first", "--json")
+    before = run("snapshot", "two", "show", "first", "--json")["table"]
+    path = tmp_path / "scores" / "scores.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**row, "score": 1 - row["score"]}) + "\n" for row in rows))
+    load(tmp_path / "scores", "two", "--replace")
+    now = run("systems", "two", "--by", "bleu-4-external", "--json")
+    assert run("snapshot", "two", "show", "first", "--json")["table"] == before
+    assert [row["value"] for row in now["rows"]] != [row["value"] for row in before["rows"]]
+    changes = run("snapshot", "two", "compare", "first", "now", "--json")
+    assert any(row["difference"] for row in changes["rows"])
+
+
 def test_uploaded_scores_on_pages(built_in, cast, client, tmp_path):
     from django.core.files.uploadedfile import SimpleUploadedFile
 
