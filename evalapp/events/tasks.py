@@ -18,8 +18,9 @@ def deliver_event(delivery_id: int) -> None:
 
 @app.task(name="evalapp.watch_events")
 def watch_events() -> int | None:
+    count = by_the_clock(resend_deliveries)
     by_the_clock(EVENT_FINDERS.call)
-    return by_the_clock(resend_deliveries)
+    return count
 
 
 @app.task(name="evalapp.report_week")
