@@ -134,7 +134,7 @@ def measure_reading(n: int, config: dict[str, Any], runs: int) -> list[float]:
         began, read = time.perf_counter(), 0
         reader = make_reader(row)
         for units, answers in iterate_answered(row, reader):
-            settled = [reader.settle(unit, answers) for unit in units]
+            settled = [reader.settle(unit.orders, answers) for unit in units]
             read += sum(entry.value > 3 for entry in collect_values(units, settled).values())
         taken.append(time.perf_counter() - began)
         assert read == n

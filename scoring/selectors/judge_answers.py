@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import QuerySet
 from django.utils.translation import gettext as _
@@ -11,11 +11,13 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
-from scoring.ml.judges.reader import Key, Reader, make_key
 
 from ..models import Evaluator, JudgeAnswer
 from .judged_units import Unit, iterate_units
 from .judges import load_answers, make_judge, split_keys
+
+if TYPE_CHECKING:
+    from scoring.ml.judges.reader import Key, Reader
 
 
 def find_judge(project: Project, slug: str) -> Evaluator:
@@ -32,7 +34,7 @@ def find_judge(project: Project, slug: str) -> Evaluator:
 
 
 def list_asked_answers(evaluator: Evaluator) -> QuerySet[JudgeAnswer]:
-    """Return the stored answers that runs of this judge asked for. Other judges may use some of them."""
+    """Return the stored answers that runs of this judge asked for. Other judges may use them, too."""
     runs = Run.objects.filter(project=evaluator.project, kind="judge", params__slug=evaluator.slug)
     return JudgeAnswer.objects.filter(project=evaluator.project, run__in=runs.values("pk"))
 
@@ -40,6 +42,8 @@ def list_asked_answers(evaluator: Evaluator) -> QuerySet[JudgeAnswer]:
 def make_reader(evaluator: Evaluator) -> Reader:
     """Return the reader of a stored judge's answers. Raises `BadInput` for an imported judge with examples, whose
     prompts are not known here."""
+    from scoring.ml.judges.reader import Reader
+
     examples = evaluator.record.get("examples", ())
     if len(examples) < evaluator.options["examples"]:
         raise BadInput(_("The examples in the prompts of %(name)s are not known here.") % {"name": evaluator.slug})
@@ -58,6 +62,8 @@ def iterate_answered(evaluator: Evaluator, reader: Reader) -> Iterator[tuple[lis
 
 def load_repairs(evaluator: Evaluator, reader: Reader, requests: Sequence[Any], answers: Mapping[Key, Any]) -> Any:
     """Return the stored second answers by the key of the first request."""
+    from scoring.ml.judges.reader import make_key
+
     repairs = reader.list_repairs(requests, answers)
     if not repairs:
         return {}
@@ -73,6 +79,8 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
     a reward model. Answers to texts that have changed since are not
     among them.
     """
+    from scoring.ml.judges.reader import make_key
+
     model, endpoint = evaluator.record.get("model", ""), evaluator.options["endpoint"]
     for units, answers in iterate_answered(evaluator, reader):
         stored = JudgeAnswer.objects.filter(project=evaluator.project, endpoint=endpoint, model=model)

@@ -17,7 +17,6 @@ from django.utils.translation import gettext as _
 from annotation.models import Comparison, Judgement, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
-from scoring.ml.judges.reader import WINS
 
 from . import inputs
 from .judge_split import get_split
@@ -148,6 +147,8 @@ class OutputValues:
 def collect_values(units: Sequence[Unit], settled: Sequence[Sequence[Reading | None]]) -> dict[int, OutputValues]:
     """Return the values of each output: the mean over samples, for pairs also over all comparisons of the output.
     `settled`: the readings of each unit; see `Reader.settle`."""
+    from scoring.ml.judges.reader import WINS
+
     result: dict[int, OutputValues] = {}
     for unit, readings in zip(units, settled, strict=True):
         entry = result.setdefault(unit.output, OutputValues())

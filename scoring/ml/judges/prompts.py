@@ -134,8 +134,8 @@ def neutralise(text: str, controls: Sequence[str] = ()) -> str:
 
 
 def select_controls(tokens: Iterable[str]) -> tuple[str, ...]:
-    """Return the special tokens of a tokenizer that have none of the usual forms. Plain words and marks of one or two
-    characters are left out, because texts have them by chance."""
+    """Return the special tokens of a tokenizer that have none of the usual forms. Plain words and very short marks
+    are left out, because texts have them by chance."""
     usual = _match_controls(())
     rest = {token for token in tokens if len(token.strip()) > 2 and not token.isalnum() and not usual.search(token)}
     return tuple(sorted(rest, key=lambda token: (-len(token), token)))

@@ -31,11 +31,13 @@ WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
 
 
 def make_key(request: Request) -> Key:
+    """Return the key by which the answer to a `request` is stored: hash of the call, and number among equal ones."""
     return request.digest, request.repeat
 
 
 def read_judge(options: Mapping[str, Any], examples: Sequence[Example] = ()) -> Judge:
-    """Return the judge with stored options. Raises `RubricError` if they do not fit together."""
+    """Return the judge with stored `options` (see `OPTIONS`) and the `examples` of its prompts. Raises `RubricError` if
+    they do not fit together."""
     template = PromptTemplate(options["template"], options["kind"], options["template_text"])
     check_template(template)
     rubric = Rubric(**{name: options[name] for name in ("question", "low", "high", "step", "labels", "guidelines")})
