@@ -20,6 +20,7 @@ EXCEPTIONS = {
     "_score_sets": "`getattr` with the name of the table",
     "as_sqlite": "Django calls it by the name of the database",
     "wait_until_sent": "tests wait for mails that a thread sends",
+    "process_view": "Django calls it on middleware",
     "_repr_pretty_": "IPython calls it in notebooks",
     "sendfile": "gunicorn calls it on the socket of an answer",
 }
