@@ -118,3 +118,35 @@ def test_the_plans_of_the_demonstration_can_be_read():
         plan, found = read_plan(raw)
         assert found == []
         assert plan is not None
+
+
+def test_listed_outputs_keep_their_chances():
+    outputs = [{"item": "i1", "system": "a", "chance": 0.25}, {"item": "i1", "system": "b", "step": 3}]
+    plan, problems = read_plan(
+        {"name": "N", "kind": "likert", "aspects": ["x"], "outputs": outputs, "chosen": {"reason": "sample"}}
+    )
+    assert problems == []
+    stored = plan.selection.as_dict()
+    assert stored["outputs"] == [
+        {"item": "i1", "system": "a", "step": None, "chance": 0.25},
+        {"item": "i1", "system": "b", "step": 3, "chance": None},
+    ]
+    assert stored["chosen"] == {"reason": "sample"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "where", "message"),
+    [
+        ({"outputs": [{"item": "i1", "system": "a", "chance": 2}]}, "outputs[0]", "from 0 to 1"),
+        ({"outputs": [{"item": "i1"}]}, "outputs[0]", "An output is"),
+        ({"outputs": [{"item": "i1", "system": "a"}] * 2}, "outputs", "listed twice"),
+        ({"outputs": [{"item": "i1", "system": "a"}], "systems": ["a"]}, "outputs", "not both"),
+        ({"outputs": [{"item": "i1", "system": "a"}], "kind": "pairwise"}, "outputs", "Only a rating campaign"),
+        ({"outputs": [{"item": "i1", "system": "a"}], "chosen": {"by": []}}, "chosen", "texts and numbers"),
+        ({"outputs": "all"}, "outputs", "Use a list"),
+    ],
+)
+def test_wrong_lists_of_outputs_are_named(changes, where, message):
+    plan, problems = read_plan({"name": "N", "kind": "likert", "aspects": ["x"], **changes})
+    assert plan is None
+    assert any(place == where and message in text for place, text in problems), problems
