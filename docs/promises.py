@@ -73,7 +73,7 @@ SECTIONS = (
             "bombs": "Small bodies that expand, nest or count without end are refused in bounded time.",
             "patterns": "No regular expression takes more than linear time on any text.",
             "artefacts": "An uploaded evaluator is read as data: no pickle, link, foreign code or huge tensor.",
-            "no-fetch": "The server never requests an address that a user supplied.",
+            "no-fetch": "The server requests no address that a user supplied, except webhooks to allowed hosts.",
             "api-fuzz": "The API answers any input as documented, never with a server error.",
             "parser-fuzz": "Any file ends in rows, in faults with their lines, or in a message.",
             "supply": "Packages are pinned by hash, their licences are known, and a bill of materials is written.",

@@ -50,6 +50,7 @@ def find_problem(url: str) -> str:
     return str(refused.value.problem)
 
 
+@pytest.mark.promise("no-fetch")
 @pytest.mark.parametrize(
     ("entry", "url", "is_allowed"),
     [
