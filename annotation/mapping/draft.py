@@ -20,7 +20,7 @@ from .tables import Table
 _PROSE = frozenset(["context", "source", "text", "text_a", "text_b", "chosen", "rejected"])
 _MOST_ID_WORDS = 4
 #: A rating with the best possible one, as `4/5`.
-_OUT_OF = re.compile(r"\d+(?:[.,]\d+)?\s?/\s?(\d+)")
+_OUT_OF = re.compile(r"\d{1,9}(?:[.,]\d{1,9})?\s?/\s?(\d{1,9})")
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.cache import cache
 from django.db.models import Max
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.models import Campaign, Judgement, Output, Rating
@@ -42,7 +43,7 @@ def describe_savings(*, campaign: Campaign) -> list[str]:
         return []
     newest = sets.aggregate(at=Max("scored_at"))["at"]
     last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
-    state = repr((campaign.pk, campaign.removed_count, last, newest, sets.count(), _("about %(n)s more")))
+    state = repr((campaign.pk, campaign.removed_count, last, newest, sets.count(), get_language()))
     key = f"scoring:savings:{hashlib.sha256(state.encode()).hexdigest()[:32]}"
     result: list[str] | None = cache.get(key)
     if result is None:

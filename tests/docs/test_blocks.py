@@ -58,6 +58,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     },
     "docs/operations/upgrade-and-rollback.md": {"": HOST},
     "docs/operations/proxy.md": {"": "tests/docs/test_proxy.py"},
+    "docs/operations/sign-in-and-mail.md": {"": "tests/evalapp/accounts/views/test_identities.py"},
     "docs/how-to/webhooks.md": {"": "tests/evalapp/events/test_delivering.py"},
     "docs/how-to/choose-references.md": {"evalapp ": ENCODER},
     "docs/how-to/train-an-evaluator.md": {

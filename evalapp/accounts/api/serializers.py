@@ -110,6 +110,7 @@ class InvitationSerializer(serializers.ModelSerializer):
 
     state = ChoiceField(choices=Invitation.State.choices, read_only=True)
     mail = ChoiceField(choices=Mail.State.choices, read_only=True, allow_null=True, source="mail_state")
+    email = serializers.CharField(read_only=True, help_text="Empty for a link that its creator sends.")
 
     class Meta:
         model = Invitation
