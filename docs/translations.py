@@ -51,8 +51,8 @@ ANNOTATORS = re.compile(
     |evalapp/(words|number_text|common/event_kinds)""",
     re.VERBOSE,
 )
-SINGULAR = {"gettext", "gettext_lazy", "gettext_noop"}
-PLURAL = {"ngettext", "ngettext_lazy"}
+SINGULAR = {"gettext", "gettext_lazy", "gettext_noop", "pgettext", "pgettext_lazy"}
+PLURAL = {"ngettext", "ngettext_lazy", "npgettext"}
 SCRIPT_CALLS: dict[str, Any] = {"gettext": None, "ngettext": (1, 2)}
 TEMPLATE_CALL = re.compile(r"""\b(_|n?gettext|n?pgettext)\(((?:\s*u?(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*,?)+)""")
 PLACEHOLDER = re.compile(r"%(?:\((\w+)\))?[-+#0]*\d*(?:\.\d+)?[sdirgfe](?![A-Za-z0-9_])|\{(\w*)\}")
@@ -72,12 +72,13 @@ def list_python_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
     }
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     for node in sorted(calls, key=lambda node: (node.lineno, node.col_offset)):
-        if isinstance(node.func, ast.Name) and names.get(node.func.id):
+        if isinstance(node.func, ast.Name) and (name := names.get(node.func.id)):
             words = [arg.value for arg in node.args if isinstance(arg, ast.Constant) and isinstance(arg.value, str)]
-            if names[node.func.id] in SINGULAR and words:
-                yield None, words[0]
-            elif names[node.func.id] in PLURAL and len(words) > 1:
-                yield None, (words[0], words[1])
+            context = words.pop(0) if "pgettext" in name and words else None
+            if name in SINGULAR and words:
+                yield context, words[0]
+            elif name in PLURAL and len(words) > 1:
+                yield context, (words[0], words[1])
 
 
 def list_template_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
@@ -94,6 +95,17 @@ def list_script_texts(path: Path) -> Iterator[tuple[str | None, Text]]:
         yield None, (found[0], found[1]) if isinstance(found, tuple) else found
 
 
+def list_catalogue_texts() -> Iterator[tuple[str, str]]:
+    """Yield file and text of the summaries and options of the built-in evaluators, some of which are put together."""
+    from scoring.ml.registry import catalogue
+
+    for entry in catalogue():
+        if not entry.plugin:
+            file = f"{entry.build.__module__.replace('.', '/')}.py"
+            yield file, entry.summary
+            yield from ((file, option.help) for option in (*entry.options, *entry.train_options) if option.help)
+
+
 def collect_texts(domain: str) -> Catalog:
     """Return the catalogue of all texts in the code, in the order of files, without translations."""
     catalog = Catalog(domain=domain)
@@ -106,6 +118,8 @@ def collect_texts(domain: str) -> Catalog:
     for path, read in sources:
         for context, text in read(path):
             catalog.add(text, locations=[(path.relative_to(ROOT).as_posix(), 0)], context=context)
+    for file, help_text in list_catalogue_texts() if domain == "django" else ():
+        catalog.add(help_text, locations=[(file, 0)])
     return catalog
 
 

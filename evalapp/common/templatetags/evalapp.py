@@ -11,7 +11,7 @@ from django.urls import NoReverseMatch, reverse
 from django.utils import timezone
 from django.utils.html import format_html, json_script
 from django.utils.safestring import SafeString
-from django.utils.translation import get_language, ngettext
+from django.utils.translation import get_language, ngettext, npgettext
 from django.utils.translation import gettext as _
 
 from evalapp.common.display import Display, read_display
@@ -29,24 +29,38 @@ register.filter("speakers", name_speakers)
 
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 
-#: Number of units in the next larger one, and how to format a number of them.
-_STEPS: tuple[tuple[int, Callable[[int], str]], ...] = (
-    (60, lambda count: _("%(count)d s")),
-    (60, lambda count: _("%(count)d min")),
-    (24, lambda count: _("%(count)d h")),
-    (7, lambda count: ngettext("%(count)d day", "%(count)d days", count)),
-    (9, lambda count: ngettext("%(count)d week", "%(count)d weeks", count)),
+#: Number of units in the next larger one, and how to format a number of them: in a sentence with “ago” or “in”, and
+#: alone.
+_STEPS: tuple[tuple[int, Callable[[int], str], Callable[[int], str]], ...] = (
+    (60, lambda count: _("%(count)d s"), lambda count: _("%(count)d s")),
+    (60, lambda count: _("%(count)d min"), lambda count: _("%(count)d min")),
+    (24, lambda count: _("%(count)d h"), lambda count: _("%(count)d h")),
+    (
+        7,
+        lambda count: ngettext("%(count)d day", "%(count)d days", count),
+        lambda count: npgettext("duration", "%(count)d day", "%(count)d days", count),
+    ),
+    (
+        9,
+        lambda count: ngettext("%(count)d week", "%(count)d weeks", count),
+        lambda count: npgettext("duration", "%(count)d week", "%(count)d weeks", count),
+    ),
+    (
+        1_000_000,
+        lambda count: ngettext("%(count)d month", "%(count)d months", count),
+        lambda count: npgettext("duration", "%(count)d month", "%(count)d months", count),
+    ),
 )
 
 
-def _span(seconds: float) -> str:
-    value = float(seconds)
-    for size, unit in _STEPS:
-        if round(value) < size:
-            return unit(round(value)) % {"count": round(value)}
-        value /= size
-    count = round(seconds / 2_629_746)
-    return ngettext("%(count)d month", "%(count)d months", count) % {"count": count}
+def _span(seconds: float, *, alone: bool) -> str:
+    value, place = float(seconds), 0
+    while round(value) >= _STEPS[place][0]:
+        # A month has no whole number of weeks.
+        value = seconds / 2_629_746 if _STEPS[place][0] == 9 else value / _STEPS[place][0]
+        place += 1
+    words = _STEPS[place][2 if alone else 1]
+    return words(round(value)) % {"count": round(value)}
 
 
 def _undefined(value: Any) -> bool:
@@ -63,7 +77,7 @@ def ago(moment: datetime | None) -> SafeString | str:
     if abs(seconds) < 5:
         words = _("just now")
     else:
-        words = (_("%(span)s ago") if seconds > 0 else _("in %(span)s")) % {"span": _span(abs(seconds))}
+        words = (_("%(span)s ago") if seconds > 0 else _("in %(span)s")) % {"span": _span(abs(seconds), alone=False)}
     return format_html(
         '<time datetime="{}" title="{}">{}</time>',
         moment.isoformat(),
@@ -81,7 +95,7 @@ def span(seconds: float | None) -> str:
     if 0 < seconds < 0.05:
         return _("under 0.1 s")
     if seconds >= 9.95:
-        return _span(seconds)
+        return _span(seconds, alone=True)
     return _("%(seconds)s s") % {"seconds": f"{seconds:.1f}".removesuffix(".0")}
 
 
