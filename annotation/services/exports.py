@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.exporters.options import ExportOptions
 from evalapp.accounts.models import Project, User
@@ -31,7 +32,7 @@ def request_export(*, project: Project, user: User, **params: Any) -> Run:
 
 def start_export(*, project: Project, user: User, options: ExportOptions) -> Run:
     """Start the run for options that have been read."""
-    title = _("Export of %(project)s as %(format)s") % {"project": project.slug, "format": options.format}
+    title = gettext_noop("Export of %(project)s as %(format)s") % {"project": project.slug, "format": options.format}
     run = enqueue_run(kind="export", project=project, user=user, params=options.as_dict(), title=title)
     audit.record(verb="export.requested", project=project, actor=user, object=f"run {run.pk}", **options.as_dict())
     return run

@@ -7,7 +7,7 @@ from django.db import connection, transaction
 from django.db.models import F, Max, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, gettext_noop
 
 from annotation.allocation.answers import AspectForm
 from annotation.allocation.plan import Check, Plan, read_plan
@@ -101,7 +101,7 @@ class JudgingWork(CampaignWork[Campaign, Plan]):
             project=campaign.project,
             user=user,
             params={"campaign": campaign.pk},
-            title=_("Open %(campaign)s") % {"campaign": campaign.name},
+            title=gettext_noop("Open %(campaign)s") % {"campaign": campaign.name},
             send=send,
         )
         Campaign.objects.filter(pk=campaign.pk).update(opening=run)

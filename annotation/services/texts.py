@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from django.db import connection, transaction
 from django.db.models import F, Min, Window
 from django.db.models.functions import RowNumber
-from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import Item, TextBlock
 from evalapp.accounts.models import Project, User
@@ -59,9 +59,8 @@ def prepare_search_later(*, project: Project, user: User | None = None) -> None:
     blocks = TextBlock.objects.filter(project=project)
     waiting = blocks.filter(contexts=None).exists()
     if waiting or (not blocks.exists() and Item.objects.filter(project=project)[LARGE : LARGE + 1].exists()):
-        transaction.on_commit(
-            lambda: enqueue_run(kind="search", project=project, user=user, params={}, title=_("Prepare the search"))
-        )
+        title = gettext_noop("Prepare the search")
+        transaction.on_commit(lambda: enqueue_run(kind="search", project=project, user=user, params={}, title=title))
 
 
 def prepare_search(*, project: Project, tick: Callable[[int, int], None] = lambda done, total: None) -> int:

@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.mapping import WrongMapping, read_mapping
 from annotation.models import Item, Upload
@@ -170,7 +171,8 @@ def save_files(upload: Upload, folder: Path, files: Iterable[Incoming], kind: st
     order = (*_ORDER, MAPPED)
     upload.files = sorted(entries, key=lambda entry: (order.index(entry["kind"]), entry["name"]))
     names = [entry["name"] for entry in upload.files]
-    title = names[0] if len(names) == 1 else _("%(file)s and %(n)d more") % {"file": names[0], "n": len(names) - 1}
+    several = gettext_noop("%(file)s and %(n)s more") % {"file": names[0], "n": len(names) - 1}
+    title = names[0] if len(names) == 1 else several
     upload.title = title[:200]
 
 
@@ -195,7 +197,7 @@ def save_file(file: Incoming, target: Path, limit: int) -> int:
 
 
 def _enqueue_import(upload: Upload, user: User | None, send: bool = True) -> None:
-    title = _("Check %(files)s") if upload.options["dry_run"] else _("Import %(files)s")
+    title = gettext_noop("Check %(files)s") if upload.options["dry_run"] else gettext_noop("Import %(files)s")
     upload.run = enqueue_run(
         kind="import",
         project=upload.project,

@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from evalapp.accounts.models import Project
+from evalapp.stored_texts import translate_stored
 
 from .models import AuditEvent, Run
 
@@ -68,4 +69,4 @@ def _list_runs(project: Project) -> Iterator[Event]:
     for run in rows.defer("params", "result", "faults").order_by("-pk")[:LATEST]:
         url = reverse("run", args=[project.slug, run.pk])
         by = run.created_by.username if run.created_by is not None else ""
-        yield Event(run.finished_at or run.created_at, _("Run"), run.title, url, by, run)
+        yield Event(run.finished_at or run.created_at, _("Run"), translate_stored(run.title), url, by, run)

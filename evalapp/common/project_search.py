@@ -15,6 +15,7 @@ from evalapp.common.documentation import search_documents
 from evalapp.common.errors import BadInput
 from evalapp.common.hooks import SEARCHES, Match
 from evalapp.common.models import Run
+from evalapp.stored_texts import translate_stored
 
 #: Results per kind of object.
 LIMIT = 8
@@ -43,7 +44,7 @@ def _find_matches(project: Project, query: str) -> Iterator[Match]:
         condition |= Q(pk=int(query))
     for run in Run.objects.filter(condition, project=project).order_by("-pk")[:LIMIT]:
         url = reverse("run", args=[project.slug, run.pk])
-        yield Match(_("Runs"), f"{run.pk}: {run.title}", url, run.state_label)
+        yield Match(_("Runs"), f"{run.pk}: {translate_stored(run.title)}", url, run.state_label)
     for hit in search_documents(query, LIMIT):
         title = hit.title if hit.section == hit.title else f"{hit.title} › {hit.section}"
         yield Match(_("Help"), title, hit.url, hit.excerpt)

@@ -10,7 +10,7 @@ from uuid import uuid4
 from django.conf import settings
 from django.db import transaction
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_noop
 
 from annotation.parsers import shorten_name
 from annotation.services.uploads import Incoming, save_file
@@ -36,9 +36,9 @@ LANGUAGE = re.compile(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*")
 RESERVED = frozenset({"new"})
 #: Rows of a project that can be added, by kind.
 DERIVED = {
-    CorpusPart.Kind.DIALOGUES.value: gettext_lazy("dialogues"),
-    CorpusPart.Kind.CORPUS.value: gettext_lazy("rows of corpus.jsonl"),
-    CorpusPart.Kind.ITEMS.value: gettext_lazy("references of items"),
+    CorpusPart.Kind.DIALOGUES.value: gettext_noop("dialogues"),
+    CorpusPart.Kind.CORPUS.value: gettext_noop("rows of corpus.jsonl"),
+    CorpusPart.Kind.ITEMS.value: gettext_noop("references of items"),
 }
 
 
@@ -156,14 +156,14 @@ def add_rows(
     if not count_rows(project, kind):
         text = _("The project %(project)s has no %(kind)s. Upload some first, or choose a file.") % {
             "project": project.slug,
-            "kind": DERIVED[kind],
+            "kind": _(DERIVED[kind]),
         }
         raise BadInput.for_field("derive", text)
     if not corpus.licence and not corpus.parts.exists():
         corpus.licence = project.licence[:500]
         corpus.save(update_fields=["licence"])
     with transaction.atomic():
-        title = _("%(kind)s of %(project)s") % {"kind": DERIVED[kind], "project": project.slug}
+        title = gettext_noop("%(kind)s of %(project)s") % {"kind": DERIVED[kind], "project": project.slug}
         part = _new_part(corpus, user, kind, title, project)
         _queue(corpus, part, user, through or project, send)
     return part

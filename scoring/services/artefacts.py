@@ -14,6 +14,7 @@ from typing import Any
 from django.conf import settings
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, TooLarge
@@ -63,7 +64,7 @@ def receive_artefact(*, project: Project, user: Any, name: str, files: Mapping[s
                 project=project,
                 user=user,
                 params={"incoming": folder.name, "slug": slug},
-                title=_("Check uploaded evaluator %(name)s") % {"name": slug},
+                title=gettext_noop("Check uploaded evaluator %(name)s") % {"name": slug},
             )
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

@@ -92,7 +92,8 @@ def refuse_deleted(project: Project, slug: str, parts: Sequence[str]) -> None:
 
 
 def _enqueue(project: Project, user: Any, params: dict[str, Any], *, send: bool) -> Run:
-    title = _("Combine %(parts)s into %(name)s") % {"parts": ", ".join(params["parts"]), "name": params["slug"]}
+    names = {"parts": ", ".join(params["parts"]), "name": params["slug"]}
+    title = gettext_noop("Combine %(parts)s into %(name)s") % names
     return enqueue_run(kind="combine", project=project, user=user, params=params, title=title, send=send)
 
 

@@ -16,6 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
+from evalapp.stored_texts import translate_stored
 
 from ..models import Evaluator, ScoreSet
 from ..selectors.judge_answers import list_asked_answers
@@ -89,7 +90,8 @@ def refuse_used(evaluator: Evaluator, run: Run | None) -> None:
     if run is not None:
         state = run.get_state_display().lower()
         text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
-        raise Conflict(text % {"run": run.pk, "title": run.title, "state": state, "name": evaluator.slug})
+        title = translate_stored(run.title)
+        raise Conflict(text % {"run": run.pk, "title": title, "state": state, "name": evaluator.slug})
 
 
 def names_in(params: Mapping[str, Any]) -> set[str]:

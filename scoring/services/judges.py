@@ -102,7 +102,7 @@ def start_judge(*, project: Project, user: Any = None, options: JudgeOptions, se
 def start_check(*, project: Project, user: Any = None, options: JudgeOptions, send: bool = True) -> Run:
     """Queue the dry check: requests, tokens, cost, time and three prompts; nothing is sent."""
     config = resolve_options(project, options)
-    title = _("Check the judge %(model)s") % {"model": config["model"]}
+    title = gettext_noop("Check the judge %(model)s") % {"model": config["model"]}
     params = {"config": config, **_list_limits(options)}
     return enqueue_run(kind="judge-check", project=project, user=user, params=params, title=title, send=send)
 
@@ -128,7 +128,7 @@ def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
 
 
 def _enqueue(project: Project, user: Any, params: dict[str, Any], *, send: bool) -> Run:
-    title = _("Judge %(aspect)s with %(model)s as %(name)s")
+    title = gettext_noop("Judge %(aspect)s with %(model)s as %(name)s")
     title %= {"aspect": params["config"]["aspect"], "model": params["config"]["model"], "name": params["slug"]}
     return enqueue_run(kind=NAME, project=project, user=user, params=params, title=title, send=send)
 

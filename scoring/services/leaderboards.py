@@ -12,6 +12,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models import ReferenceSet
 from annotation.models.data import ORIGINAL
@@ -215,7 +216,7 @@ def renew_leaderboards(*, project: Project, run: Run | None = None) -> list[Run]
 
 def _queue(project: Project, query: Query, stamp: str, user: Any = None) -> Run:
     params = {"board": str(query.kind), "query": query.params, "stamp": stamp}
-    title = _("Leaderboard of %(kind)s") % {"kind": query.kind}
+    title = gettext_noop("Leaderboard of %(kind)s") % {"kind": query.kind}
     return enqueue_run(kind="rank", project=project, user=user, params=params, title=title)
 
 

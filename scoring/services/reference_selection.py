@@ -77,7 +77,7 @@ def start_reference_selection(
             return run
     for name in list_set_names(options.into, options.controls):
         check_name(project, name)
-    title = _("Select references for %(name)s with %(evaluators)s")
+    title = gettext_noop("Select references for %(name)s with %(evaluators)s")
     title %= {"name": options.into, "evaluators": " + ".join(filter(None, (options.evaluator, options.mix)))}
     return enqueue_run(kind=KIND, project=project, user=user, params=params, title=title, send=send)
 
@@ -88,7 +88,7 @@ def start_preview(*, project: Project, user: Any = None, options: ReferenceSelec
         for name in list_set_names(options.into, options.controls):
             check_name(project, name)
     params = _check_options(project, options)
-    title = _("Preview of references selected by %(evaluator)s") % {"evaluator": options.evaluator}
+    title = gettext_noop("Preview of references selected by %(evaluator)s") % {"evaluator": options.evaluator}
     return enqueue_run(kind="preview-references", project=project, user=user, params=params, title=title, send=send)
 
 

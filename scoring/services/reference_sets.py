@@ -17,6 +17,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.models import Run
+from evalapp.stored_texts import translate_stored
 
 from ..models import ScoreSet
 from ..selectors.reference_sets import get_set
@@ -108,7 +109,7 @@ def _check_unused(project: Project, row: ReferenceSet) -> None:
     for run in Run.objects.filter(project=project, state__in=Run.ACTIVE):
         if row.name in _list_sets(run.params):
             text = _("Run %(run)s (%(title)s) uses %(set)s. Cancel it first, or wait for its end.")
-            raise Conflict(text % {"run": run.pk, "title": run.title, "set": row.name})
+            raise Conflict(text % {"run": run.pk, "title": translate_stored(run.title), "set": row.name})
 
 
 def _list_sets(params: dict[str, Any]) -> set[str]:

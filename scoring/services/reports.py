@@ -72,7 +72,7 @@ def start_robustness(
             check_models(entry.options, parsed)
     if find_sources(project).is_empty:
         raise no_texts(project)
-    title = _("Robustness of %(name)s") % {"name": options.evaluator}
+    title = gettext_noop("Robustness of %(name)s") % {"name": options.evaluator}
     return enqueue_run(kind="robustness", project=project, user=user, params=asdict(options), title=title, send=send)
 
 
@@ -129,7 +129,7 @@ def start_selection(*, project: Project, user: Any = None, options: SelectionOpt
     for name in names:
         reports.check_chooser(project, name)
     params = {**asdict(options), "aspect": aspect, "evaluators": sorted(names)}
-    title = _("Selection of checkpoints by %(aspect)s") % {"aspect": aspect}
+    title = gettext_noop("Selection of checkpoints by %(aspect)s") % {"aspect": aspect}
     return enqueue_run(kind="selection", project=project, user=user, params=params, title=title, send=send)
 
 
@@ -155,7 +155,7 @@ def start_curves(*, project: Project, user: Any = None, options: CurveOptions, s
     if faults:
         raise BadInput.from_faults(faults)
     names = " + ".join(filter(None, (options.evaluator, options.other)))
-    title = _("Reliability curves of %(evaluators)s") % {"evaluators": names}
+    title = gettext_noop("Reliability curves of %(evaluators)s") % {"evaluators": names}
     return enqueue_run(kind="reliability", project=project, user=user, params=asdict(options), title=title, send=send)
 
 
@@ -185,5 +185,5 @@ def start_games(*, project: Project, user: Any = None, options: GamesOptions, se
     games.refuse_draws(judge, parsed)
     games.check_systems(project, options.systems)
     params = {**asdict(options), "evaluator": judge.slug, "references": references, "options": parsed}
-    title = _("Games by %(name)s") % {"name": judge.slug}
+    title = gettext_noop("Games by %(name)s") % {"name": judge.slug}
     return enqueue_run(kind="games", project=project, user=user, params=params, title=title, send=send)

@@ -70,8 +70,8 @@ class ScoringRequest:
     def title(self) -> str:
         name, references = self.slug, self.params["references"]
         if references in ("", ORIGINAL):
-            return _("Score with %(name)s") % {"name": name}
-        return _("Score with %(name)s and %(references)s") % {"name": name, "references": references}
+            return gettext_noop("Score with %(name)s") % {"name": name}
+        return gettext_noop("Score with %(name)s and %(references)s") % {"name": name, "references": references}
 
 
 class Grounds:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 
 from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
@@ -76,8 +77,9 @@ def _enqueue(kind: str, project: Project, user: Any, options: StudyOptions, *, s
     from scoring.ml.studies.kinds import get_kind
 
     params = plan_params(project, options, any_encoder=any_encoder)
-    names = {"study": _(get_kind(options.study).title), "evaluators": ", ".join(params["evaluators"])}
-    title = _("%(study)s: %(evaluators)s") if kind == "study" else _("Check: %(study)s of %(evaluators)s")
+    names = {"study": get_kind(options.study).title, "evaluators": ", ".join(params["evaluators"])}
+    study, check = gettext_noop("%(study)s: %(evaluators)s"), gettext_noop("Check: %(study)s of %(evaluators)s")
+    title = study if kind == "study" else check
     return enqueue_run(kind=kind, project=project, user=user, params=params, title=(title % names)[:200], send=send)
 
 

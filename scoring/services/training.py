@@ -89,7 +89,7 @@ def start_training(
             project=project,
             user=user,
             params={**params, "slug": slug},
-            title=_("Train %(name)s") % {"name": slug},
+            title=gettext_noop("Train %(name)s") % {"name": slug},
             send=send,
         )
 
@@ -103,7 +103,7 @@ def start_check(*, project: Project, user: Any = None, options: TrainingOptions,
         check_name(project, options.name, pending_names(project))
     wrong.tell()
     params["name"] = options.name
-    title = _("Check before training %(name)s") % {"name": options.evaluator}
+    title = gettext_noop("Check before training %(name)s") % {"name": options.evaluator}
     return enqueue_run(kind="plan", project=project, user=user, params=params, title=title, send=send)
 
 

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import Project
 from evalapp.common.errors import EvalappError
 from evalapp.common.models import Run
+from evalapp.stored_texts import translate_stored
 from scoring.forms.fields import add_faults
 
 
@@ -34,5 +35,5 @@ def start_from_form(request: HttpRequest, project: Project, form: Any, start: Ca
 
 def open_run(request: HttpRequest, run: Run) -> HttpResponse:
     """Redirect to the page of a run that was queued."""
-    messages.success(request, _("%(run)s: queued.") % {"run": run.title})
+    messages.success(request, _("%(run)s: queued.") % {"run": translate_stored(run.title)})
     return redirect("run", run.project.slug, run.pk)

@@ -18,6 +18,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page, project_page
 from evalapp.common.queue import explain_waiting, queue_has_worker
 from evalapp.common.selectors import find_run
+from evalapp.stored_texts import translate_stored
 from scoring.boards.render import study as render
 from scoring.forms.studies import StudyForm, initial_from
 
@@ -124,7 +125,7 @@ def _show_cell(cell: dict[str, Any] | None) -> dict[str, Any]:
     if cell is None:
         return {"value": None, "spread": "", "title": ""}
     value, _space, spread = render.show_cell(cell).partition(" ")
-    parts = [f"n {cell['n']:,}", cell["note"]]
+    parts = [f"n {cell['n']:,}", translate_stored(cell["note"])]
     if cell["over"] == "seeds" and cell["low"] is not None:
         parts.insert(0, _("95 %% over seeds: %(low).3f to %(high).3f") % {"low": cell["low"], "high": cell["high"]})
     if (difference := cell.get("difference")) and difference["p_holm"] is not None:

@@ -24,6 +24,7 @@ from evalapp.common.pages import page, project_page
 from evalapp.common.queue import explain_waiting, queue_has_worker
 from evalapp.common.selectors import find_run
 from evalapp.side_figures import side_figure
+from evalapp.stored_texts import translate_stored
 from scoring.forms.fields import NameField, add_faults
 from scoring.forms.train import TrainForm, data_from, describe_params, initial_from
 from scoring.plots.curves import draw_folds
@@ -152,7 +153,9 @@ def training_curve(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
     losses = None
     with side_figure(_("The curve of the loss")):
         losses = draw_folds(
-            read_curve(run), title=_("Loss of %(run)s") % {"run": run.title}, axis=_("mean loss since the last point")
+            read_curve(run),
+            title=_("Loss of %(run)s") % {"run": translate_stored(run.title)},
+            axis=_("mean loss since the last point"),
         )
     context = {"project": run.project, "run": run, "losses": losses}
     return send_figure(request, [picture.figure for picture in losses or ()]) or page(
@@ -227,7 +230,7 @@ def upload(request: HttpRequest, project: Project) -> HttpResponse:
         except EvalappError as error:
             add_faults(form, error)
         else:
-            messages.success(request, _("%(run)s: being checked.") % {"run": run.title})
+            messages.success(request, _("%(run)s: being checked.") % {"run": translate_stored(run.title)})
             return redirect("run", project.slug, run.pk)
     context = {"project": project, "form": form, "folds": folds, "choices": range(2, 11)}
     return page(request, "scoring/evaluators/upload.html", context, status=422 if form.errors else 200)

@@ -22,6 +22,7 @@ from evalapp.common.turns import name_speakers
 from evalapp.languages import lower_word
 from evalapp.number_text import MINUS, show_count, show_figure
 from evalapp.side_figures import failure_sentence
+from evalapp.stored_texts import translate_stored
 
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
@@ -165,6 +166,12 @@ def in_sentence(label: Any) -> str:
 def translated(word: str) -> str:
     """Return a word of the data that the code marks for translation, in the current language."""
     return _(word) if word else ""
+
+
+@register.filter
+def stored(text: Any) -> str:
+    """Return a note, or another text that is stored in English, in the current language."""
+    return translate_stored(str(text)) if text else ""
 
 
 @register.filter

@@ -5,7 +5,7 @@ itself of the functions here.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import side_value
+from evalapp.stored_texts import translate_stored
 from evalapp.translation import gettext as _
 from scoring.boards.choices import COMPARED
 from scoring.boards.registry import get_board
@@ -58,8 +59,8 @@ def iterate_cells(table: Table) -> list[tuple[str, str, Mapping[str, Any] | None
     ]
 
 
-def list_remarks(table: Mapping[str, Any]) -> list[str]:
-    """Return the notes of figures, each with the figures that have it."""
+def list_remarks(table: Mapping[str, Any], show: Callable[[str], str] = str) -> list[str]:
+    """Return the notes of figures, each with the figures that have it; `show` translates a note for a page."""
     estimates = [
         (row, _("in %(column)s") % {"column": column}, cell) for row, column, cell, _cell in iterate_cells(table)
     ]
@@ -71,7 +72,8 @@ def list_remarks(table: Mapping[str, Any]) -> list[str]:
         if cell is not None and cell["note"]:
             notes.setdefault(cell["note"], []).append(row if is_square else f"{row} {column}")
     lines = []
-    for note, places in notes.items():
+    for stored, places in notes.items():
+        note = show(stored)
         named = list(dict.fromkeys(places))
         more = _(" and %(n)d more") % {"n": len(named) - MOST_PLACES} if len(named) > MOST_PLACES else ""
         lines.append(f"{note[0].upper()}{note[1:]}: {', '.join(named[:MOST_PLACES])}{more}.")
@@ -130,12 +132,16 @@ def write_lines(table: Table) -> Iterator[str]:
 def build_context(table: Table | None, query: Any) -> dict[str, Any]:
     """Return what the template needs besides the table."""
     board = get_board(query.kind)
+
+    def remark() -> list[str]:
+        return list_remarks(table, translate_stored) if table else []
+
     return {
         "title": _(board.get_renderer("TITLE")),
         "lead": _(board.get_renderer("LEAD")),
         "columns": list_columns(table) if table else [],
         "coefficient_label": _(COMPARED.get(getattr(query, "coefficient", ""), "")),
-        "remarks": side_value(_("The remarks on figures"), lambda: list_remarks(table) if table else [], []),
+        "remarks": side_value(_("The remarks on figures"), remark, []),
     }
 
 

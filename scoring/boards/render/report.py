@@ -9,6 +9,7 @@ from typing import Any
 
 from evalapp.number_text import show_figure
 from evalapp.side_figures import failure_sentence
+from evalapp.stored_texts import translate_stored
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop, ngettext
 from scoring.boards.agreement.columns import format_cells, list_used_columns
@@ -126,7 +127,7 @@ def _list_notes(table: Mapping[str, Any]) -> list[str]:
     for reason, names in sorted(named.items()):
         listed = ", ".join(dict.fromkeys(names))
         notes.append(_("Scores out of date: %(names)s: %(reason)s.") % {"names": listed, "reason": reason})
-    return [note for note in notes if note]
+    return [translate_stored(note) for note in notes if note]
 
 
 def _explain_dashes(estimates: Iterable[Estimate]) -> list[str]:
@@ -245,7 +246,7 @@ def _write_metrics(content: Mapping[str, Any]) -> Section:
     notes = [
         _("A metric that does not beat the trivial baselines adds no evidence."),
         *([_("The noise ceiling is the highest value that an error-free metric could reach.")] if top else []),
-        letters_caption(table).replace("≤", _("at most")),
+        translate_stored(letters_caption(table)).replace("≤", _("at most")),
         *_list_notes(table),
         *_explain_dashes(row[key] for row in rows),
         *_date_table(part),

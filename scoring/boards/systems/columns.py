@@ -8,6 +8,7 @@ from typing import Any
 
 from evalapp.markup import escape_latex
 from evalapp.side_figures import side_value
+from evalapp.stored_texts import translate_stored
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 from scoring.boards.choices import METHODS, MODELS, TARGETS
@@ -101,7 +102,7 @@ def describe_effects(table: Mapping[str, Any]) -> list[str]:
             continue
         if effect["value"] is None:
             text = _("Not adjusted for %(effect)s: %(note)s.")
-            sentences.append(text % {"effect": _(words), "note": effect["note"]})
+            sentences.append(text % {"effect": _(words), "note": translate_stored(effect["note"])})
             continue
         ends = [None if effect[end] is None else ELO * effect[end] for end in ("low", "high")]
         between = "" if None in ends else f" [{ends[0]:+.0f}, {ends[1]:+.0f}]"
