@@ -30,6 +30,16 @@ TITLES = (
     _("%(study)s: %(evaluators)s"),
     _("%(kind)s of %(project)s"),
     _("%(file)s and %(n)s more"),
+    # Kinds of studies.
+    _("Ablation"),
+    _("Changed replies"),
+    _("Reliability of references"),
+    _("Robustness"),
+    _("Scores of systems"),
+    _("Selection of checkpoints"),
+    _("Side by side"),
+    _("Spread over seeds"),
+    # Kinds of parts of a corpus.
     _("dialogues"),
     _("rows of corpus.jsonl"),
     _("references of items"),

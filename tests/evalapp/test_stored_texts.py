@@ -16,7 +16,7 @@ from evalapp.stored_texts import MOST_CHARACTERS, list_templates, read_template,
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = {"few": "3 items", "less": "4 raters", "unit": "items", "why": "all ratings are equal", "kind": "dialogues"}
 SAMPLES |= {"what": "these systems, items like these", "way": "no fewer can", "part": "the largest part"}
-SAMPLES |= {"note": "There are no judgements yet.", "phase": "training", "study": "Evaluators"}
+SAMPLES |= {"note": "There are no judgements yet.", "phase": "training", "study": "Ablation"}
 SAMPLES |= {"test": "paired bootstrap"}
 
 
