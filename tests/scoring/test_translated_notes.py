@@ -29,6 +29,10 @@ def mark(message: str) -> str:
     return f"⟦{message}⟧" if message else message
 
 
+def mark_plural(singular: str, plural: str, number: int) -> str:
+    return mark(singular if number == 1 else plural)
+
+
 def find_missed(html: str) -> set[str]:
     """Return the unmarked texts of a page that were made from templates."""
     return {text for text in find_unmarked(html) if text.count(" ") > 1 and translate_stored(text) != text}
@@ -38,6 +42,7 @@ def find_missed(html: str) -> set[str]:
 def test_pages_translate_stored_texts(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_world(cast)
     monkeypatch.setattr(translation._trans, "gettext", mark, raising=False)
+    monkeypatch.setattr(translation._trans, "ngettext", mark_plural, raising=False)
     fixed = {text for text in (*NOTES, *SENTENCES) if "%" not in text}
     missed: dict[tuple[str, str], set[str]] = {}
     seen: set[str] = set()
