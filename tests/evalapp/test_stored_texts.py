@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evalapp import translation
+from evalapp import stored_texts
 from evalapp.stored_runs import RUNS
 from evalapp.stored_texts import MOST_CHARACTERS, list_templates, read_template, translate_stored
 
@@ -29,7 +29,7 @@ def fill(template: str) -> str:
 
 @pytest.fixture
 def marked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation, "_translate", lambda message: f"⟦{message}⟧")
+    monkeypatch.setattr(stored_texts, "_", lambda message: f"⟦{message}⟧")
 
 
 def test_english_text_stays() -> None:
@@ -44,7 +44,7 @@ def test_template_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         seen.append(message)
         return message
 
-    monkeypatch.setattr(translation, "_translate", note)
+    monkeypatch.setattr(stored_texts, "_", note)
     for template in list_templates():
         translate_stored(fill(template))
     assert set(list_templates()) - set(seen) == set()
@@ -77,8 +77,6 @@ def test_other_text_is_unchanged(text: str, marked: None) -> None:
 
 @pytest.mark.parametrize("piece", ["a; b. C: ", "1: ", " and ", "no interval: ", "fold 1 of 1, ", "; a and b: c: d"])
 def test_work_on_strange_text_is_bounded(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evalapp import stored_texts
-
     calls = 0
     match = stored_texts.Template.match
 

@@ -6,7 +6,6 @@ import re
 
 import pytest
 from django.test import Client
-from django.utils import translation
 
 from annotation.services.exports import request_export
 from evalapp.stored_notes import NOTES
@@ -33,6 +32,12 @@ def mark_plural(singular: str, plural: str, number: int) -> str:
     return mark(singular if number == 1 else plural)
 
 
+def mark_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mark every message that is translated from now on."""
+    for name, marker in (("gettext", mark), ("ngettext", mark_plural)):
+        monkeypatch.setattr(f"django.utils.translation._trans.{name}", marker, raising=False)
+
+
 def find_missed(html: str) -> set[str]:
     """Return the unmarked texts of a page that were made from templates."""
     return {text for text in find_unmarked(html) if text.count(" ") > 1 and translate_stored(text) != text}
@@ -41,8 +46,7 @@ def find_missed(html: str) -> set[str]:
 @pytest.mark.django_db
 def test_pages_translate_stored_texts(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
     world = make_world(cast)
-    monkeypatch.setattr(translation._trans, "gettext", mark, raising=False)
-    monkeypatch.setattr(translation._trans, "ngettext", mark_plural, raising=False)
+    mark_texts(monkeypatch)
     fixed = {text for text in (*NOTES, *SENTENCES) if "%" not in text}
     missed: dict[tuple[str, str], set[str]] = {}
     seen: set[str] = set()
@@ -61,7 +65,7 @@ def test_pages_translate_stored_texts(cast: Cast, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.django_db
 def test_titles_of_runs_are_stored_in_english(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation._trans, "gettext", mark, raising=False)
+    mark_texts(monkeypatch)
     run = request_export(project=cast.project, user=cast.owner)
     assert run.title.startswith("Export of ")
     assert translate_stored(run.title) == mark(run.title)
@@ -69,7 +73,7 @@ def test_titles_of_runs_are_stored_in_english(cast: Cast, monkeypatch: pytest.Mo
 
 
 def test_missed_text_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation._trans, "gettext", mark, raising=False)
+    mark_texts(monkeypatch)
     assert find_missed("<p>all ratings are equal</p><p>⟦all ratings are equal⟧</p><p>three other words</p>") == {
         "all ratings are equal"
     }
