@@ -9,6 +9,7 @@ from django.utils import translation
 from annotation.models import Campaign, WritingCampaign
 from evalapp.common.display import read_display
 from evalapp.common.pages import wants_fragment
+from evalapp.languages import LANGUAGES
 
 from .scripted import wants_json
 
@@ -24,7 +25,7 @@ def is_scripted(request: HttpRequest) -> bool:
 def use_language(request: HttpRequest, campaign: Campaign | WritingCampaign | None) -> None:
     """Continue the request in the language of the campaign, unless the person has chosen one."""
     language = campaign.options.get("language") if campaign else ""
-    if language and read_display(request).language == "browser":
+    if language in LANGUAGES and read_display(request).language == "browser":
         translation.activate(language)
 
 

@@ -35,7 +35,17 @@ SEEN = {
     "CorpusPair.response",
 }  # fmt: skip
 #: Annotators see everything in their own rows.
-OWN = {"Assignment", "Judgement", "User", "ApiToken", "WritingTask", "WritingAttempt", "ItemFlag", "WritingFlag"}
+OWN = {
+    "Assignment",
+    "Judgement",
+    "User",
+    "Identity",
+    "ApiToken",
+    "WritingTask",
+    "WritingAttempt",
+    "ItemFlag",
+    "WritingFlag",
+}
 #: Columns with content for programs: their strings are marked, and no member is added.
 CLOSED_JSON = {
     "CampaignAspect.labels", "Unit.expected", "Unit.options", "User.preferences", "ApiToken.scopes",

@@ -60,7 +60,8 @@ def _span(seconds: float, *, alone: bool) -> str:
         # A month has no whole number of weeks.
         value = seconds / 2_629_746 if _STEPS[place][0] == 9 else value / _STEPS[place][0]
         place += 1
-    words = _STEPS[place][2 if alone else 1]
+    _size, within, standing = _STEPS[place]
+    words = standing if alone else within
     return words(round(value)) % {"count": round(value)}
 
 
