@@ -7,7 +7,6 @@ from typing import Any, Generic, Literal, TypeVar
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.functional import Promise
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.allocation.answers import Problem
@@ -18,7 +17,7 @@ from annotation.models import Campaign, WritingCampaign
 from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault, NotThere
-from evalapp.languages import lower_word
+from evalapp.common.naming import in_sentence
 
 C = TypeVar("C", Campaign, WritingCampaign)
 P = TypeVar("P", Plan, WritingPlan)
@@ -168,7 +167,7 @@ class CampaignWork(Generic[C, P]):
             campaign.refresh_from_db()
             if not changed:
                 message = _("The campaign is %(state)s, so this is not possible: %(transition)s.")
-                state = lower_word(campaign.get_state_display(), get_language())
+                state = in_sentence(campaign.get_state_display())
                 raise Conflict(message % {"state": state, "transition": transition})
             self.record(done, campaign, user)
         return campaign
@@ -203,7 +202,7 @@ class CampaignWork(Generic[C, P]):
 
     def check_draft(self, campaign: C) -> None:
         if campaign.state != _State.DRAFT:
-            state = lower_word(campaign.get_state_display(), get_language())
+            state = in_sentence(campaign.get_state_display())
             raise Conflict(_("Only a draft can be opened; this campaign is %(state)s.") % {"state": state})
 
     def record(self, done: str, campaign: C, user: User | None, **detail: Any) -> None:

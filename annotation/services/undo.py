@@ -8,7 +8,6 @@ from itertools import islice
 from django.db import IntegrityError
 from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 from django.utils import timezone
-from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.models import (
@@ -37,8 +36,8 @@ from annotation.selectors.imported_campaigns import IMPORTED_CAMPAIGNS, list_imp
 from evalapp.accounts.models import Project, User
 from evalapp.common import audit
 from evalapp.common.errors import Conflict, Fault
+from evalapp.common.naming import in_sentence
 from evalapp.common.queue import cancel_run
-from evalapp.languages import lower_word
 
 from .hooks import RESULT_TABLES, count_dependants, undo_results
 from .texts import forget_texts, prepare_search_later
@@ -77,10 +76,7 @@ def take_back_upload(*, upload: Upload, user: User) -> Upload:
     elif upload.state == Upload.State.DONE:
         undo_upload(upload=upload, user=user)
     else:
-        raise Conflict(
-            _("There is nothing to undo: %(state)s.")
-            % {"state": lower_word(upload.get_state_display(), get_language())}
-        )
+        raise Conflict(_("There is nothing to undo: %(state)s.") % {"state": in_sentence(upload.get_state_display())})
     upload.refresh_from_db()
     return upload
 

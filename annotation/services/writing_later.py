@@ -16,6 +16,7 @@ from annotation.selectors.writing import TAKEN_BACK, get_written, list_originals
 from evalapp.accounts.models import User
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, NotThere
+from evalapp.common.naming import in_sentence
 
 from .writing_answers import SubmissionConflict
 from .writing_handout import lock_member
@@ -108,7 +109,7 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
     if row.member_id == member.pk:
         raise Conflict(_("This is your own text. Another annotator compares it."))
     if row.campaign.state != WritingCampaign.State.OPEN:
-        state = row.campaign.get_state_display().lower()
+        state = in_sentence(row.campaign.get_state_display())
         raise Conflict(_("The campaign is %(state)s, so texts cannot be confirmed now.") % {"state": state})
     WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
     fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)

@@ -22,6 +22,7 @@ from annotation.services.systems import set_system_kind
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import can
 from evalapp.common.errors import NotThere
+from evalapp.common.naming import in_sentence
 from evalapp.common.pages import page, project_page
 from evalapp.common.pagination import page_of_list
 
@@ -78,6 +79,7 @@ def system_kind(request: HttpRequest, project: Project, pk: int) -> HttpResponse
         raise NotThere(_("There is no such system in this project."))
     set_system_kind(system=system, kind=request.POST.get("kind", ""), user=request.user)
     messages.success(
-        request, _("“%(name)s” is now %(kind)s.") % {"name": system.name, "kind": system.get_kind_display().lower()}
+        request,
+        _("“%(name)s” is now %(kind)s.") % {"name": system.name, "kind": in_sentence(system.get_kind_display())},
     )
     return redirect("annotation:system-list", project.slug)

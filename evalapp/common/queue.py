@@ -17,6 +17,8 @@ from django.db.models import Count, F, Q, QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
+from evalapp.common.naming import in_sentence
+
 from . import audit
 from .errors import Conflict
 from .hooks import RUN_ENDED
@@ -180,7 +182,7 @@ def cancel_run(*, run: Run, user: Any = None) -> Run:
         )
         if not waiting and not running:
             run.refresh_from_db()
-            raise Conflict(_("The run has already ended: %(state)s.") % {"state": run.get_state_display().lower()})
+            raise Conflict(_("The run has already ended: %(state)s.") % {"state": in_sentence(run.get_state_display())})
         audit.record(verb="run.cancelled", project=run.project, actor=user, object=run)
         # The user's name is in the audit, where it can be erased; the log keeps its text.
         RunLog.objects.create(run=run, text="Cancelled before it began." if waiting else "Cancelled; it stops soon.")

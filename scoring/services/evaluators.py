@@ -16,6 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import audit
 from evalapp.common.errors import Conflict
 from evalapp.common.models import Run
+from evalapp.common.naming import in_sentence
 from evalapp.stored_texts import translate_stored
 
 from ..models import Evaluator, ScoreSet
@@ -88,7 +89,7 @@ def delete_evaluator(*, evaluator: Evaluator, user: Any = None, with_answers: bo
 def refuse_used(evaluator: Evaluator, run: Run | None) -> None:
     """Raise `Conflict` if there is an active run that uses the evaluator."""
     if run is not None:
-        state = run.get_state_display().lower()
+        state = in_sentence(run.get_state_display())
         text = _("Run %(run)s (%(title)s) is %(state)s and uses %(name)s. Wait for its end, or cancel it first.")
         title = translate_stored(run.title)
         raise Conflict(text % {"run": run.pk, "title": title, "state": state, "name": evaluator.slug})

@@ -21,6 +21,7 @@ from evalapp.accounts.selectors import with_creators
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.mails import cancel_mails, is_mail_set_up, send_mail
+from evalapp.common.naming import in_sentence
 
 from .invitations import create_invitation
 
@@ -106,7 +107,7 @@ def _send(row: Invitation, actor: User, link: str, now: datetime | None = None) 
     context = {
         "project": row.project.name,
         "sender": str(actor),
-        "role": row.get_role_display().lower(),
+        "role": in_sentence(row.get_role_display()),
         "until": date_format(timezone.localtime(row.expires_at), "DATE_FORMAT"),
         "link": link,
     }

@@ -24,6 +24,7 @@ from evalapp.accounts.services import (
     join_with_new_account,
 )
 from evalapp.common.errors import NotThere
+from evalapp.common.naming import in_sentence
 from evalapp.common.pages import page
 
 
@@ -43,7 +44,7 @@ def _welcome(request: HttpRequest, member: Membership, invitation: Invitation) -
     messages.success(
         request,
         _("You have joined %(project)s as %(role)s.")
-        % {"project": invitation.project, "role": member.get_role_display().lower()},
+        % {"project": invitation.project, "role": in_sentence(member.get_role_display())},
     )
     return redirect(invitation.landing or "home")
 

@@ -25,6 +25,7 @@ from evalapp.accounts.services import (
 )
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.mails import is_mail_set_up
+from evalapp.common.naming import in_sentence
 from evalapp.common.pages import page, project_page
 
 
@@ -95,7 +96,7 @@ def member_role(request: HttpRequest, project: Project, pk: int) -> HttpResponse
             text = _("%(user)s now has the role %(role)s and may take part in all campaigns.")
         else:
             text = _("%(user)s now has the role %(role)s.")
-        messages.success(request, text % {"user": member.user, "role": member.get_role_display().lower()})
+        messages.success(request, text % {"user": member.user, "role": in_sentence(member.get_role_display())})
     return redirect("accounts:member-list", project.slug) if _still_in(request, project) else redirect("home")
 
 

@@ -16,10 +16,10 @@ from django.utils.translation import gettext as _
 
 from evalapp.common.display import Display, read_display
 from evalapp.common.documentation import find_help
+from evalapp.common.naming import in_sentence
 from evalapp.common.navigation import Entry, Group, find_parent, list_groups
 from evalapp.common.script_messages import load_script_messages
 from evalapp.common.turns import name_speakers
-from evalapp.languages import lower_word
 from evalapp.number_text import MINUS, show_count, show_figure
 from evalapp.side_figures import failure_sentence
 from evalapp.stored_texts import translate_stored
@@ -27,6 +27,7 @@ from evalapp.stored_texts import translate_stored
 register = template.Library()
 register.filter("failed_figures", failure_sentence)
 register.filter("speakers", name_speakers)
+register.filter("in_sentence", in_sentence)
 
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\d)")
 
@@ -155,12 +156,6 @@ def entries(mapping: Any) -> list[tuple[Any, Any]]:
 
 
 _KEYS = {"ArrowLeft": "←", "ArrowRight": "→", "ArrowDown": "↓", "ArrowUp": "↑"}
-
-
-@register.filter
-def in_sentence(label: Any) -> str:
-    """Return a label as it stands inside a sentence."""
-    return lower_word(str(label), get_language())
 
 
 @register.filter
