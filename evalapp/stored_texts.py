@@ -33,7 +33,7 @@ DEPTH = 3
 #: Most pieces between separators that belong to one template.
 LONGEST_RUN = 5
 _KEY = 5
-_NUMBER = re.compile(r"(?:[<=] )?[-−+]?\d*[\d.,]*\d(?:e[-+]?\d+)?|nan|inf")
+_NUMBER = re.compile(r"(?:[<=] )?[-−+]?[\d.,]{0,30}\d(?:e[-+]?\d{1,4})?|nan|inf")
 _COUNT = re.compile(r"[-−+.\d]")
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s")
 #: Where joined texts are taken apart: sentences, then notes, then counted reasons.

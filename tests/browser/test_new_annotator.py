@@ -231,7 +231,7 @@ def test_display_is_chosen_in_place_and_kept(cast: Cast, page_for: Open) -> None
     assert page.evaluate("document.activeElement.matches('.menu > summary')")
     assert get_card_id(page) == card
     user = User.objects.get(pk=cast.annotator.pk)
-    assert (user.theme, user.preferences) == ("dark", {"text": "larger", "contrast": "more"})
+    assert (user.theme, user.preferences) == ("dark", {"text": "larger", "contrast": "more", "language": "browser"})
     other = page_for(cast.annotator, script=False)  # the server writes it into the page, so nothing flashes
     other.goto("/my/")
     assert other.evaluate(LOOK)["paper"] == DARK

@@ -14,7 +14,7 @@ from django.db.migrations.operations import RenameModel
 
 from evalapp.common.backup import tables
 
-OURS = ("accounts", "common", "annotation", "retrieval", "scoring")
+OURS = ("accounts", "common", "events", "annotation", "retrieval", "scoring")
 ROWS = 3
 #: Values determined by constraints of a table: table -> field -> values of rows 0, 1, 2.
 RULES: dict[str, dict[str, tuple[Any, ...]]] = {
