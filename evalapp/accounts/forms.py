@@ -96,15 +96,14 @@ class AccountForm(forms.ModelForm):
 
     class Meta:
         model = User
-        fields = ["first_name", "email", "theme"]
-        labels = {"first_name": _("Name"), "email": _("E-mail"), "theme": _("Colours")}
+        fields = ["first_name", "email"]
+        labels = {"first_name": _("Name"), "email": _("E-mail")}
         help_texts = {
             "first_name": _("Shown to the members of your projects. Empty: your user name."),
             "email": _(
                 "For resetting the password and e-mails about your projects; visible to the owners of your projects."
             ),
         }
-        widgets = {"theme": forms.RadioSelect}
 
 
 class KeepTokens(forms.Form):

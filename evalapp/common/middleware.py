@@ -62,7 +62,8 @@ class Language:
             language = chosen if chosen != "browser" else translation.get_language_from_request(request)
         with translation.override(language):
             response = self.get_response(request)
-        response.headers.setdefault("Content-Language", language)
+            # Campaigns may have chosen another language (`annotation.views.languages`).
+            response.headers.setdefault("Content-Language", translation.get_language() or language)
         return response
 
 

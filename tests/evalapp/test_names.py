@@ -145,7 +145,7 @@ def test_pages_refuse_hidden_characters_at_the_field(cast):
     client = Client()
     client.force_login(cast.owner)
     for path, form in (
-        ("/account/", {"first_name": BAD, "email": "", "theme": "dark"}),
+        ("/account/", {"first_name": BAD, "email": ""}),
         ("/projects/alpha/settings/", {"name": BAD, "task": "t", "lang": "en"}),
         ("/projects/new/", {"name": BAD, "slug": "beta", "task": "t", "lang": "en"}),
         ("/account/tokens/", {"name": BAD, "scopes": ["read"], "days": "3"}),
@@ -162,7 +162,7 @@ def test_pages_refuse_hidden_characters_at_the_field(cast):
 def test_people_and_projects_may_use_joiners(cast, name):
     client = Client()
     client.force_login(cast.owner)
-    assert client.post("/account/", {"first_name": name, "email": "", "theme": "dark"}).status_code == 302
+    assert client.post("/account/", {"first_name": name, "email": ""}).status_code == 302
     assert (
         client.post("/projects/new/", {"name": name, "slug": "beta", "task": "dialogue", "lang": "fa"}).status_code
         == 302

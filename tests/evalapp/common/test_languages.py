@@ -65,6 +65,7 @@ def test_campaign_sets_the_language_of_its_annotators(client: Client, cast: Cast
     client.force_login(cast.annotator)
     path = reverse("annotation:judge", args=[campaign.pk])
     assert read_language(client, path, "de") == "ar"
+    assert client.get(path).headers["Content-Language"] == "ar"
     assert read_language(client, "/my/", "de") == "de"
     # Scripts of an open page ask for its language.
     ahead = client.get(path, headers={"Accept-Language": "de", "X-Requested-With": "fetch"})

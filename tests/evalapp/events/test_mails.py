@@ -158,9 +158,7 @@ def test_a_mail_arrives(cast, settings):
 
 
 def save_account(client, **values: Any) -> Any:
-    return client.post(
-        reverse("accounts:account"), {"first_name": "", "email": "rita@example.org", "theme": "system", **values}
-    )
+    return client.post(reverse("accounts:account"), {"first_name": "", "email": "rita@example.org", **values})
 
 
 def test_mails_are_switched_off_on_the_account_page(client, cast):

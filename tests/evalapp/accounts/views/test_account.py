@@ -13,17 +13,16 @@ from tests.cast import PASSWORD
 from tests.pages import read_flashes
 
 
-def test_name_and_colours(client, cast):
+def test_name(client, cast):
     client.force_login(cast.viewer)
-    client.post("/account/", {"first_name": "Victor", "email": "v@example.org", "theme": "dark"})
+    client.post("/account/", {"first_name": "Victor", "email": "v@example.org"})
     page = client.get("/").content.decode()
-    assert 'data-theme="dark"' in page
     assert "Victor" in page
 
 
 def test_errors_keep_the_input(client, cast):
     client.force_login(cast.viewer)
-    answer = client.post("/account/", {"first_name": "V", "email": "no address", "theme": "dark"})
+    answer = client.post("/account/", {"first_name": "V", "email": "no address"})
     page = answer.content.decode()
     assert answer.status_code == 422
     assert 'value="no address"' in page
