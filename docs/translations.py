@@ -39,16 +39,16 @@ UNREVIEWED = "# Translation of evalapp. Not reviewed by a native speaker."
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 #: Where the texts are that annotators see; languages that are not in `WHOLE` have only these.
 ANNOTATORS = re.compile(
-    r"""static/js/|templates/(base|accounts/(account|signing|display|locked|people/join)|components|errors|common/home/)
+    r"""static/js/|templates/(base|accounts/(account|signing|display|locked|mails|people/join)|components|errors|common/home/)
     |templates/annotation/(components|judging|my|participation|writing/(page|confirm))
     |annotation/(views|services|selectors)/
         (annotator_pages|judging|own_|participa|writing(_(acts|answers|attempts|back|cand|context|hand|last|later|lists|view))?\.
         |scripted|bodies|campaign_work|texts|undo|presence)
     |annotation/(models/(campaigns|recruitment|shared|writing)|allocation/(wording|answers|texts|recruitment))
-    |evalapp/accounts/(\w+\.|services/(account|invitations|own_data)|views/(account|display|joining|signing))
+    |evalapp/accounts/(\w+\.|services/(account|identities|invitations|own_data)|views/(account|display|identities|joining|signing))
     |evalapp/common/(problem_types|errors|problems|outages|display|forms|navigation|bodies|middleware|pages|pagination
         |params|idempotency|drafts|receiving|room|turns|templatetags|views/home)
-    |evalapp/(words|number_text|common/event_kinds)""",
+    |evalapp/(words|names|number_text|common/event_kinds)""",
     re.VERBOSE,
 )
 SINGULAR = {"gettext", "gettext_lazy", "gettext_noop", "pgettext", "pgettext_lazy"}

@@ -48,7 +48,10 @@ class AddForm(forms.Form):
             CorpusPart.Kind.ITEMS.value: _("the last turn of each item with each of its references"),
         }
         kinds = [
-            (kind, _("%(words)s (%(n)s %(kind)s)") % {"words": words[kind], "n": f"{count:,}", "kind": DERIVED[kind]})
+            (
+                kind,
+                _("%(words)s (%(n)s %(kind)s)") % {"words": words[kind], "n": f"{count:,}", "kind": _(DERIVED[kind])},
+            )
             for kind in DERIVED
             if (count := count_rows(project, kind))
         ]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from evalapp.common.jobs import Job, register
 
@@ -39,7 +40,7 @@ judge = Job(
     request=_SERVICES + "judges:start_judge",
     params=_SERVICES + "judges:JudgeOptions",
     give_up=_SERVICES + "scores:give_up_scores",
-    label=_("Judge"),
+    label=pgettext_lazy("evaluator", "Judge"),
     gone=_RESULTS + "scores_gone",
     event="run",
 )

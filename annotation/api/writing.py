@@ -186,7 +186,7 @@ class WritingSubmit(APIView):
         outcome = submit_attempt(
             user=request.user,
             public=public,
-            submission=read_submission(body, "text"),
+            submission=read_submission(body),
             text=read_text(body, "text"),
             relevant=read_flag(body, "relevant"),
             candidate=read_text(body, "candidate") or None,
@@ -204,7 +204,7 @@ class WritingDrop(APIView):
         """Discard the candidate; the response contains the next one."""
         body = read_body(request)
         outcome = drop_candidate(
-            user=request.user, public=public, submission=read_submission(body, "text"),
+            user=request.user, public=public, submission=read_submission(body),
             candidate=read_text(body, "candidate") or None, seconds=read_number(body, "seconds", (int, float)),
         )  # fmt: skip
         return make_json_response(outcome.wire())
@@ -269,6 +269,6 @@ class ConfirmWritten(APIView):
         """Vote for the better of two texts, which confirms or rejects a written text."""
         body = read_body(request)
         confirm_reference(
-            user=request.user, public=public, submission=read_submission(body, "text"), better=read_text(body, "better")
+            user=request.user, public=public, submission=read_submission(body), better=read_text(body, "better")
         )
         return HttpResponse(status=204)

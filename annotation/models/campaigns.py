@@ -113,8 +113,8 @@ class Slot(models.Model):
 
     class State(models.TextChoices):
         POOL = "pool", _("In the pool")
-        FREE = "free", _("Free")
-        TAKEN = "taken", _("Taken")
+        FREE = "free", "Free"
+        TAKEN = "taken", "Taken"
 
     campaign = models.ForeignKey(Campaign, on_delete=models.CASCADE, related_name="slots", db_index=False)
     unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="slots", db_index=False)

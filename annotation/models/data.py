@@ -10,6 +10,7 @@ from django.db import models
 from django.db.models import Q
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from evalapp.accounts.models import Project
 
@@ -38,7 +39,7 @@ class System(models.Model):
         MACHINE = "machine", _("Machine")
         HUMAN = "human", _("Human")
         REFERENCE = "reference", _("Reference")
-        CONTROL = "control", _("Control")
+        CONTROL = "control", pgettext_lazy("system", "Control")
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="systems")
     name = models.CharField(max_length=200)

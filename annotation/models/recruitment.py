@@ -9,7 +9,7 @@ from typing import Any, Self
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from annotation.allocation.recruitment import RecruitmentPlan, read_recruitment
@@ -83,7 +83,7 @@ class Participant(models.Model):
         WORKING = "working", _("Working")
         LEFT = "left", _("Left")
         PASSED = "passed", _("Passed")
-        FAILED = "failed", _("Failed")
+        FAILED = "failed", pgettext_lazy("participant", "Failed")
         SCREENED = "screened", _("Screened out")
         WITHDRAWN = "withdrawn", _("Withdrawn")
         BANNED = "banned", _("Banned")

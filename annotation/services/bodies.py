@@ -14,7 +14,7 @@ from .judging import Then
 def read_answer(body: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `submit_answer` except `user` and `public`."""
     return {
-        "submission": read_submission(body, "answer"),
+        "submission": read_submission(body),
         "answer": body.get("answer"),
         "note": read_text(body, "note"),
         "seconds": read_number(body, "seconds", (int, float)),
@@ -23,11 +23,11 @@ def read_answer(body: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_submission(body: dict[str, Any], what: str) -> UUID:
+def read_submission(body: dict[str, Any]) -> UUID:
     try:
         return UUID(str(body["submission"]))
     except (KeyError, ValueError) as error:
-        fault = Fault(_("Send a new UUID for this %(what)s.") % {"what": what}, field="submission")
+        fault = Fault(_("Send a new UUID for each submission."), field="submission")
         raise BadInput(_("The submission id is missing or not a UUID."), faults=[fault]) from error
 
 

@@ -166,9 +166,8 @@ class CampaignWork(Generic[C, P]):
             changed = self.model.objects.filter(pk=campaign.pk, state__in=sources).update(**columns)
             campaign.refresh_from_db()
             if not changed:
-                message = _("The campaign is %(state)s, so this is not possible: %(transition)s.")
                 state = in_sentence(campaign.get_state_display())
-                raise Conflict(message % {"state": state, "transition": transition})
+                raise Conflict(_("The campaign is %(state)s, so this is not possible.") % {"state": state})
             self.record(done, campaign, user)
         return campaign
 

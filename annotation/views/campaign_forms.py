@@ -10,6 +10,7 @@ from django import forms
 from django.forms import BaseFormSet, formset_factory
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from annotation.allocation.plan import OPTION_RULES, OPTIONS
 from annotation.models import Aspect, Campaign, System
@@ -189,7 +190,7 @@ class AspectRow(forms.Form):
     )
     low = forms.FloatField(required=False, initial=1, label=_("Lowest"))
     high = forms.FloatField(required=False, initial=5, label=_("Highest"))
-    step = forms.FloatField(required=False, initial=1, label=_("Step"))
+    step = forms.FloatField(required=False, initial=1, label=pgettext_lazy("scale", "Step"))
     labels = forms.CharField(
         required=False,
         label=_("Labels"),

@@ -19,6 +19,7 @@ from django.urls import reverse
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
@@ -33,7 +34,7 @@ GROUPS = {
     "explanation": _("Explanation"),
     "explanation/evaluators": _("Evaluators"),
     "explanation/statistics": _("Statistics"),
-    "reference": _("Reference"),
+    "reference": pgettext_lazy("documentation", "Reference"),
     "operations": _("Operations"),
     "results": _("Results"),
     "decisions": _("Decisions"),

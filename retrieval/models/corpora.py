@@ -35,8 +35,8 @@ class Corpus(models.Model):
         FAILED = "failed", _("Failed")
 
     class Tokenizer(models.TextChoices):
-        WORDS = "words", "words"
-        CHARACTERS = "characters", "characters"
+        WORDS = "words", _("words")
+        CHARACTERS = "characters", _("characters")
 
     project = models.ForeignKey(Project, null=True, on_delete=models.CASCADE, related_name="corpora")
     home = models.ForeignKey(Project, null=True, on_delete=models.SET_NULL, related_name="+")

@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy, pgettext_lazy
 
 from evalapp.accounts.models import Project
 from scoring.forms.fields import SeedField, list_reference_sets, number_field, set_choices
@@ -34,7 +34,7 @@ class StudyForm(forms.Form):
         gettext_lazy("Groups of items that no training reads, and on which the figures are measured."),
     )  # fmt: skip
     profile = forms.ChoiceField(
-        required=False, label=gettext_lazy("Profile"),
+        required=False, label=pgettext_lazy("training", "Profile"),
         choices=[("", gettext_lazy("recommended")), ("paper", gettext_lazy("paper"))],
     )  # fmt: skip
     seed = SeedField(help_text=gettext_lazy("Of the split, and of the first training."))

@@ -10,7 +10,7 @@ from django import forms
 from django.conf import settings
 from django.utils.datastructures import MultiValueDict
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_noop
+from django.utils.translation import gettext_noop, pgettext
 
 from annotation.models import Campaign, Dialogue, System
 from annotation.models.data import ORIGINAL
@@ -74,7 +74,7 @@ class TrainForm(forms.Form):
             self.fields["profile"] = forms.ChoiceField(
                 choices=[(name, name) for name in self.entry.profiles],
                 initial=self.entry.profiles[0],
-                label=_("Profile"),
+                label=pgettext("training", "Profile"),
                 help_text=_(
                     "Values of the options that you leave empty. Paper: exactly as published. Recommended: with "
                     "corrections of known problems. The signature of the scores contains the profile."
@@ -273,7 +273,7 @@ def describe_params(entry: Entry, params: Mapping[str, Any]) -> list[tuple[str, 
     """Return the chosen values with labels, and the options that differ from the profile."""
     defaults = entry.train_defaults(params["profile"])
     data = params["data"]
-    result = [(_("Profile"), params["profile"])] if len(entry.profiles) > 1 else []
+    result = [(pgettext("training", "Profile"), params["profile"])] if len(entry.profiles) > 1 else []
     if params["aspect"]:
         result.append((_("Aspect"), params["aspect"]))
     if params.get("init"):

@@ -75,16 +75,19 @@ class Option:
             return str(value)
         if isinstance(value, bool):
             raise InvalidOption(evaluator, self.name, _("must be a number, found %(value)r"), value=value)
-        noun = "whole number" if self.type == "int" else "number"
+        wrong = (
+            _("must be a whole number, found %(value)r")
+            if self.type == "int"
+            else _("must be a number, found %(value)r")
+        )
         try:
             result = int(value) if self.type == "int" else float(value)
             finite = math.isfinite(result)  # raises for more digits than a float can hold
         except (TypeError, ValueError, OverflowError) as error:
-            text = _("must be a %(noun)s, found %(value)r")
-            raise InvalidOption(evaluator, self.name, text, noun=noun, value=value) from error
+            raise InvalidOption(evaluator, self.name, wrong, value=value) from error
         # int(1.5) would be 1, and comparisons with nan are always false.
         if not finite or (isinstance(value, float) and result != value):
-            raise InvalidOption(evaluator, self.name, _("must be a %(noun)s, found %(value)r"), noun=noun, value=value)
+            raise InvalidOption(evaluator, self.name, wrong, value=value)
         return result
 
 

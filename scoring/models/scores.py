@@ -7,6 +7,7 @@ from typing import Any
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from annotation.models import Output
 from annotation.models.visible import ProjectRows
@@ -27,7 +28,7 @@ class Evaluator(models.Model):
         TRAINED = "trained", _("Trained")
         COMBINED = "combined", _("Combined")
         EXTERNAL = "external", _("External")
-        JUDGE = "judge", _("Judge")
+        JUDGE = "judge", pgettext_lazy("evaluator", "Judge")
 
     class State(models.TextChoices):
         READY = "ready", _("Ready")

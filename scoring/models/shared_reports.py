@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
@@ -16,7 +17,7 @@ class SharedReport(models.Model):
     what `boards.render.report` reads: copies of tables, counts and, if the owner chose so, rater ids and texts."""
 
     class State(models.TextChoices):
-        OPEN = "open", _("Open")
+        OPEN = "open", pgettext_lazy("link", "Open")
         REVOKED = "revoked", _("Revoked")
         EXPIRED = "expired", _("Expired")
 

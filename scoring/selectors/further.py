@@ -85,7 +85,7 @@ def _compare_aspect(project: Project, other: Project, entry: Entry, aspect: str)
     kinds = judgements_for(entry)
     if aspect not in judged_aspects(other, kinds):
         text = _("It has no %(kinds)s of “%(aspect)s”.")
-        return [text % {"kinds": _(" or ").join(kinds), "aspect": aspect}]
+        return [text % {"kinds": _(" or ").join(map(_, kinds)), "aspect": aspect}]
     ours, theirs = (_describe_scale(one, aspect) for one in (project, other))
     if ours == theirs:
         return []

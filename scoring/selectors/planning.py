@@ -36,7 +36,12 @@ DEFAULT_EFFECTS = {"preference": "0.6", "correlation": "0.3", "williams": "0.4,0
 SIDES = {1: gettext_noop("one-sided"), 2: gettext_noop("two-sided")}
 #: Tests of judgements that an evaluator can assist.
 ASSISTED = ("preference", "rating")
-UNITS = {"preference": "comparisons", "correlation": "items", "williams": "items", "rating": "ratings"}
+UNITS = {
+    "preference": gettext_noop("comparisons"),
+    "correlation": gettext_noop("items"),
+    "williams": gettext_noop("items"),
+    "rating": gettext_noop("ratings"),
+}
 SIMULATED = Count("pk", filter=Q(simulated=True))
 #: Judgements whose median time is computed.
 TIMED = 2_000
@@ -278,7 +283,7 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
             "%(n)s %(unit)s with %(ties).0f%% ties detect %(effect)s with power %(power).2f "
             "(alpha %(alpha)g, %(sides)s)."
         )
-    values = {"n": f"{answer['needed']:,}", "unit": answer["unit"], "effect": name, "ties": 100 * answer["ties"]}
+    values = {"n": f"{answer['needed']:,}", "unit": _(answer["unit"]), "effect": name, "ties": 100 * answer["ties"]}
     values |= {"power": answer["power"], "alpha": answer["alpha"], "sides": _(SIDES[answer["sides"]])}
     sentences = [text % values]
     pilot = answer["pilot"]
@@ -286,7 +291,7 @@ def _describe(answer: Mapping[str, Any]) -> list[str]:
         return sentences
     if not pilot["n"]:
         return [*sentences, pilot["note"]] if pilot["note"] else sentences
-    counts = {"n": f"{pilot['n']:,}", "unit": answer["unit"], "aspect": pilot["aspect"]}
+    counts = {"n": f"{pilot['n']:,}", "unit": _(answer["unit"]), "aspect": pilot["aspect"]}
     if pilot["power"] is None:
         sentences.append(_("%(n)s %(unit)s are judged for %(aspect)s.") % counts)
     else:

@@ -246,7 +246,7 @@ def _check_aspects(
     if _learns_from_texts(parsed):
         return
     kinds = trainings.judgements_for(entry)
-    nouns = _(" or ").join(kinds)
+    nouns = _(" or ").join(map(_, kinds))
     judged = judged_aspects(project, kinds, choice)
     if not judged:
         if options.aspect:

@@ -21,7 +21,7 @@ from .starting import start_run
 #: Column heads of the kinds.
 HEADS = {
     "MGE": gettext_noop("Machine"),
-    "HWE": gettext_noop("Free"),
+    "HWE": gettext_noop("Unconstrained"),
     "LDHWE": gettext_noop("Other words"),
     "HWEBQ": gettext_noop("Better"),
     "AE": gettext_noop("Wrong"),

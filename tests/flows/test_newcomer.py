@@ -156,7 +156,7 @@ def _invite(researcher: Visitor) -> str:
 
 def _join(link: str) -> Visitor:
     annotator = Visitor().go(link)
-    annotator.sees("Demonstration", "as annotator")
+    annotator.sees("Demonstration", "Your role: annotator")
     fields = [name for name in annotator.tree.xpath("//form//input/@name") if "password" in name]
     values = {"username": "fred", **dict.fromkeys(fields, PASSWORD)}
     annotator.send("Create account", values).sees("Rate the reply.")  # the guidelines come first

@@ -151,7 +151,7 @@ def choose_aspect(name: str, dataset: Dataset, asked: str | None, judged_by: Seq
     there: dict[str, None] = {}
     for way in judged_by:
         there.update(dict.fromkeys(aspects_with(dataset, "ratings" if way == "ratings" else "comparisons")))
-    nouns = " or ".join(judged_by)
+    nouns = _(" or ").join(map(_, judged_by))
     if not there:
         text = _("the data hold no %(nouns)s. Collect some in a campaign, or load them.")
         raise TrainingDataError(name, text, nouns=nouns)

@@ -13,10 +13,14 @@ from django.utils.dateparse import parse_datetime
 from django.utils.formats import date_format, localize
 
 from annotation.allocation.answers import VERDICT_KEYS
-from annotation.models import Campaign
+from annotation.models import Campaign, Participant, System, Unit
 from annotation.selectors.judging_sheet import read_form
+from evalapp.accounts.roles import SCOPES
+from evalapp.common.documentation import GROUPS
+from evalapp.common.models import Run
 from evalapp.languages import LANGUAGES, lower_word
 from evalapp.number_text import show_count
+from scoring.models import Evaluator, SharedReport
 from tests.annotation.hired import Study, Visitor
 from tests.cast import Cast
 from tests.pages import read_page
@@ -102,6 +106,25 @@ def test_numbers_have_a_decimal_point_in_every_language() -> None:
 
 def test_labels_inside_sentences() -> None:
     assert [lower_word("Failed", code) for code in ("en-gb", "es", "de")] == ["failed", "failed", "Failed"]
+
+
+@pytest.mark.parametrize(
+    ("code", "one", "other", "labels"),
+    [
+        ("zh-hans", Unit.Kind.CONTROL, System.Kind.CONTROL, ("质控", "对照")),
+        ("de", Run.State.FAILED, Participant.State.FAILED, ("Fehlgeschlagen", "Nicht bestanden")),
+        ("de", SCOPES["annotate"], Evaluator.Kind.JUDGE, ("Beurteilen", "Richtermodell")),
+        ("es", Campaign.State.OPEN, SharedReport.State.OPEN, ("Abierta", "Abierto")),
+        ("zh-hans", System.Kind.REFERENCE, GROUPS["reference"], ("参考文本", "参考资料")),
+    ],
+)
+def test_equal_english_words_with_two_meanings(code: str, one: Any, other: Any, labels: tuple[str, str]) -> None:
+    """They need a context, because other languages have two words."""
+    words = [getattr(label, "label", label) for label in (one, other)]
+    with translation.override("en-gb"):
+        assert str(words[0]) == str(words[1])
+    with translation.override(code):
+        assert tuple(map(str, words)) == labels
 
 
 def test_keys_change_sides_where_the_first_text_is_on_the_right() -> None:

@@ -266,13 +266,13 @@ def _choose_aspects(job: FitJob) -> list[tuple[str, str]]:
 def _check_judged(job: FitJob, one: _Judged) -> None:
     if len(one.labels) < LEAST:
         text = _("%(n)s %(kind)s of %(aspect)r can be learned from; %(least)s are the least. Collect more.")
-        raise TrainingDataError(job.name, text, n=len(one.labels), kind=one.kind, aspect=one.aspect, least=LEAST)
+        raise TrainingDataError(job.name, text, n=len(one.labels), kind=_(one.kind), aspect=one.aspect, least=LEAST)
     if not np.isfinite(one.labels).all():
         text = _("ratings of %(aspect)r are not all numbers: correct or remove them")
         raise TrainingDataError(job.name, text, aspect=one.aspect)
     if one.labels.min() == one.labels.max():
         text = _("all %(kind)s of %(aspect)r are equal: there is nothing to learn")
-        raise TrainingDataError(job.name, text, kind=one.kind, aspect=one.aspect)
+        raise TrainingDataError(job.name, text, kind=_(one.kind), aspect=one.aspect)
     if len(set(one.groups)) < 2:
         text = _("all judged outputs belong to the same group: judge outputs of different items")
         raise TrainingDataError(job.name, text)
