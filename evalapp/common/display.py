@@ -42,10 +42,12 @@ def make_display(given: dict[str, Any]) -> Display:
 
 
 def read_display(request: HttpRequest | None) -> Display:
-    """The display of the account, or of this browser if nobody is signed in."""
+    """The display of the account, or of this browser if nobody is signed in. The language of the browser stays after
+    signing in, until the account has one."""
     if request is None:
         return Display()
+    browser = dict(zip(CHOICES, request.COOKIES.get(COOKIE, "").split("."), strict=False))
     user: Any = getattr(request, "user", None)
     if user is not None and user.is_authenticated:
-        return make_display({**user.preferences, "theme": user.theme})
-    return make_display(dict(zip(CHOICES, request.COOKIES.get(COOKIE, "").split("."), strict=False)))
+        return make_display({"language": browser.get("language"), **user.preferences, "theme": user.theme})
+    return make_display(browser)

@@ -48,11 +48,13 @@ def test_choice_comes_before_browser_and_follows_the_account(client: Client, cas
     client.post("/account/display/", {"language": "ja"})
     assert read_language(client, "/account/sign-in/", "de") == "ja"
     client.force_login(cast.viewer)
-    assert read_language(client, "/", "de") == "de"
+    assert read_language(client, "/", "de") == "ja", "a choice before signing in stays"
     client.post("/account/display/", {"language": "ko"})
     other = Client()
     other.force_login(cast.viewer)
     assert read_language(other, "/", "de") == "ko"
+    other.cookies["display"] = "system.normal.system.ja"
+    assert read_language(other, "/", "de") == "ko", "the account comes before the browser"
 
 
 def test_right_to_left_languages_say_so(client: Client) -> None:
