@@ -20,6 +20,16 @@ _FORM = (
 )
 _POINT, _COMMA = (re.compile(_FORM.format(sign=sign, other=other)) for sign, other in ((r"\.", ","), (",", r"\.")))
 _EITHER = re.compile(r"[-+]?[1-9]\d{0,2}[.,]\d{3}")
+#: Begins of months as spreadsheet programs write them in several languages.
+_MONTHS = (
+    "jan|ene|gen|fe[bv]|fév|mar|mär|mrz|a[pvb]r|ma[iy]|mag|jui?n|giu|jui?l|lug|aug|ago|aoû|sep|set|o[cku]t|ott|nov|"
+    "de[czs]|déc|dic"
+)
+#: A date or a range, as `5. May` and `1-2`.
+_NO_RATING = re.compile(
+    rf"\d{{1,4}}(?:\s?[-–]\s?\d|[-./]\d{{1,2}}[-./]\d|[-./ ]{{1,2}}(?:{_MONTHS})\w{{0,2}}\.?(?:[-./ ]\d{{2,4}})?\Z)",
+    re.IGNORECASE,
+)
 _MARKS = str.maketrans("", "", " '’\u00a0\u202f")
 _LONGEST = 400
 
@@ -169,8 +179,9 @@ def describe_either(text: str) -> tuple[str, str]:
 
 
 def read_begin(word: str) -> float | int | None:
-    """The number at the beginning of an answer, as in `5 (best)`; None if there is none."""
+    """The number at the beginning of an answer, as in `5 (best)`; None if there is none. Dates, which spreadsheet
+    programs make of numbers such as 1.5, and ranges have none."""
     match = re.match(r"[+-]?\d[\d.,]{0,30}", word.lstrip())
     text = match[0].rstrip(".,") if match else ""
-    sign = find_sign(text)
+    sign = None if _NO_RATING.match(word.lstrip()) else find_sign(text)
     return None if sign in (None, "?") else parse_number(text, sign or ".")

@@ -388,6 +388,23 @@ def test_words_under_a_usual_name_for_ratings_are_ratings(tmp_path):
     assert (proposal.questions, proposal.mapping.values["value"]["2/5"]) == ([], 2)
 
 
+@pytest.mark.parametrize("words", [["01. Mai", "3", "02. Feb"], ["1-2", "2–3"], ["2-Sept", "1"], ["1/2/2026", "3"]])
+def test_dates_and_ranges_in_ratings_are_asked(tmp_path, words):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{words[k % len(words)]}" for k in range(9)]
+    proposal = propose(tmp_path, "id,question,answer,model,rating", rows)
+    [question] = proposal.questions
+    assert (question.member, words[0] in question.message) == ("values.value", True)
+    assert "value" not in proposal.mapping.values
+
+
+def test_answers_that_begin_with_a_number_are_ratings(tmp_path):
+    words = ["1 - bad", "2 decent", "3: may pass", "4 (5 is the best)"]
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{words[k % 4]}" for k in range(9)]
+    proposal = propose(tmp_path, "id,question,answer,model,rating", rows)
+    numbers = dict(zip(words, (1, 2, 3, 4), strict=True))
+    assert (proposal.questions, proposal.mapping.values) == ([], {"value": numbers})
+
+
 def test_a_column_of_formulas_without_values_is_left_out_with_its_reason(tmp_path):
     book = openpyxl.Workbook()
     book.active.append(["id", "question", "gpt output", "gpt fluency", "difference"])
