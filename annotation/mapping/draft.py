@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from evalapp.translation import gettext as _
@@ -14,7 +15,7 @@ from .left_out import explode_table
 from .mapping import Cells, Ids, Mapping, Turns
 from .names import MISSING, REMARKS, find_fields, find_scale, guess_numbers, normalize
 from .numbers import read_begin
-from .profile import Profile, profile_columns
+from .profile import MOST_LABEL_WORDS, MOST_LABELS, Profile, profile_columns
 from .tables import Table
 
 _PROSE = frozenset(["context", "source", "text", "text_a", "text_b", "chosen", "rejected"])
@@ -176,7 +177,7 @@ class Draft:
         known = self.values.get("value", {})
         for column in columns:
             profile = self.profiles[column]
-            for text in profile.texts if profile.kind == "text" else profile.others:
+            for text in profile.list_words():
                 if text.lower() in MISSING and text not in known:
                     known[text] = None
                     self.explain("values.value", (column,), _("“%(text)s” is no rating.", text=text[:80]))
@@ -193,10 +194,10 @@ class Draft:
             )
             if numbers:
                 known.update(numbers)
-                meanings = ", ".join(f"{text} = {number}" for text, number in numbers.items())
+                meanings = _shorten(f"{text} = {number}" for text, number in numbers.items())
                 self.explain("values.value", (column,), _("Numbers of the words: %(meanings)s.", meanings=meanings))
             elif labels:
-                listed = ", ".join(f"“{text[:80]}”" for text in labels)
+                listed = _shorten(f"“{text[:80]}”" for text in labels)
                 likely = guess_numbers(labels) or {}
                 self.ask(
                     "values.value",
@@ -205,6 +206,12 @@ class Draft:
                 )
         if known:
             self.values["value"] = known
+
+
+def _shorten(texts: Iterable[str]) -> str:
+    """The first texts of a list."""
+    first = list(islice(texts, MOST_LABELS + 1))
+    return ", ".join([*first[:MOST_LABELS], *(["…"] if len(first) > MOST_LABELS else [])])
 
 
 def fits(name: str, profile: Profile) -> bool:
@@ -216,7 +223,8 @@ def fits(name: str, profile: Profile) -> bool:
     if name == "references":
         return profile.kind in ("text", "list", "messages", "number")
     if name == "value":
-        return profile.kind in ("number", "numbers") or (profile.is_label and normalize(profile.name) not in REMARKS)
+        is_short = profile.kind in ("text", "date") and profile.words <= MOST_LABEL_WORDS
+        return profile.kind in ("number", "numbers") or (is_short and normalize(profile.name) not in REMARKS)
     if name == "step":
         return profile.kind == "number"
     if name == "item":

@@ -12,7 +12,7 @@ from .numbers import is_number
 from .tables import Table
 from .values import CONTENT_NAMES, ROLE_NAMES, WrongCell, is_empty
 
-_MOST_LABELS, _MOST_LABEL_WORDS = 12, 5
+MOST_LABELS, MOST_LABEL_WORDS = 12, 5
 _DATE = re.compile(
     r"\A\d{1,4}[-./]\d{1,2}[-./]\d{1,4}(?:[T ,]{1,2}\d{1,2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?)?"
     r"(?: ?[AaPp][Mm])?(?: ?(?:Z|[A-Z]{3,4})?(?:[+-]\d{1,2}(?::?\d{2})?)?)?\Z"
@@ -49,13 +49,17 @@ class Profile:
     @property
     def is_label(self) -> bool:
         """Few short texts that repeat, as the answers to a question with choices."""
-        if self.kind != "text" or self.words > _MOST_LABEL_WORDS:
+        if self.kind != "text" or self.words > MOST_LABEL_WORDS:
             return False
-        return self.distinct <= min(_MOST_LABELS, self.filled / 2) or find_scale(self.list_labels()) is not None
+        return self.distinct <= min(MOST_LABELS, self.filled / 2) or find_scale(self.list_labels()) is not None
+
+    def list_words(self) -> list[str]:
+        """The texts that are no numbers."""
+        return list(self.texts if self.kind in ("text", "date") else self.others)
 
     def list_labels(self) -> list[str]:
-        """The texts that do not say that there is none."""
-        return [text for text in (self.texts if self.kind == "text" else self.others) if text.lower() not in MISSING]
+        """The words that do not say that there is none."""
+        return [text for text in self.list_words() if text.lower() not in MISSING]
 
 
 def profile_columns(table: Table) -> dict[str, Profile]:

@@ -397,6 +397,17 @@ def test_dates_and_ranges_in_ratings_are_asked(tmp_path, words):
     assert "value" not in proposal.mapping.values
 
 
+@pytest.mark.parametrize("word", ["2026-05-0{}", "{0}{0}{0}/1000", "level {} of them"])
+def test_different_words_in_every_row_under_a_usual_name_are_no_silent_loss(tmp_path, word):
+    rows = [f"{k},What is {k}?,It is {k}.,gpt,{word.format(k)}" for k in range(1, 7)]
+    proposal = propose(tmp_path, "id,question,answer,model,rating", rows)
+    assert proposal.left_out == []
+    if word.endswith("/1000"):
+        assert [row.values["value"] for row in convert(tmp_path, proposal) if row[1] == "ratings"][:2] == [111, 222]
+    else:
+        assert [one.member for one in proposal.questions] == ["values.value"]
+
+
 def test_answers_that_begin_with_a_number_are_ratings(tmp_path):
     words = ["1 - bad", "2 decent", "3: may pass", "4 (5 is the best)"]
     rows = [f"{k},What is {k}?,It is {k}.,gpt,{words[k % 4]}" for k in range(9)]
