@@ -103,7 +103,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     output_, rater_, rating, system_, group_, length, score = columns
     report = report_as_rater(
         RatedOutputs(output_, rater_, rating, system_, group_, length), score, points=_list_points(aspect),
-        same_scale=evaluator.is_judge and _has_scale(evaluator), epsilon=query.epsilon,
+        same_scale=has_scale(evaluator), epsilon=query.epsilon,
     )  # fmt: skip
     undefined = score_set.n_undefined / score_set.n_scores if score_set.n_scores else None
     return {
@@ -113,9 +113,10 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _has_scale(evaluator: Evaluator) -> bool:
-    """Whether the scores of a judge are on the scale of people: neither shares of wins nor rewards."""
-    return evaluator.options["kind"] == "pointwise" and evaluator.options["method"] != "reward"
+def has_scale(evaluator: Evaluator) -> bool:
+    """Whether scores are on the scale of people: those of judges that give neither shares of wins nor rewards."""
+    options = evaluator.options
+    return evaluator.is_judge and options["kind"] == "pointwise" and options["method"] != "reward"
 
 
 def _list_points(aspect: Aspect) -> tuple[float, ...]:
@@ -134,8 +135,8 @@ def _compare_judges(project: Project, score_set: ScoreSet, values: Mapping[int, 
         project=project, evaluator__kind=Evaluator.Kind.JUDGE, aspect=score_set.aspect, scored_at__isnull=False
     )
     for other in sets.exclude(pk=score_set.pk).select_related("evaluator").order_by("pk"):
-        if (other.evaluator.options["kind"], _has_scale(other.evaluator)) != (
-            score_set.evaluator.options["kind"], _has_scale(score_set.evaluator)
+        if (other.evaluator.options["kind"], has_scale(other.evaluator)) != (
+            score_set.evaluator.options["kind"], has_scale(score_set.evaluator)
         ):  # fmt: skip
             continue
         theirs = dict(Score.objects.filter(score_set=other, value__isnull=False).values_list("output", "value"))

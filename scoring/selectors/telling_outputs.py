@@ -4,7 +4,7 @@ and the versions of a judge with their agreement."""
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import Avg, Q
@@ -16,7 +16,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 
 from ..models import Evaluator, Score, ScoreSet
-from .judge_report import ReportQuery, find_report
+from .judge_report import ReportQuery, find_report, has_scale
 from .judge_split import get_split, iterate_looks
 from .judges import split_keys
 
@@ -95,7 +95,8 @@ def load_scored_outputs(project: Project, score_set: ScoreSet, aspect: Aspect) -
     fields = ("pk", "item__key", "system__name", "step", "item__group", "size")
     rows = Output.objects.filter(project=project).annotate(size=Length("text")).values_list(*fields)
     found = sorted(
-        (row for row in rows.iterator(20_000) if row[0] in values), key=lambda row: (*row[1:3], row[3] or -1)
+        (row for row in rows.iterator(20_000) if row[0] in values),
+        key=lambda row: (*row[1:3], -1 if row[3] is None else row[3]),
     )
     output, item, system, step, group, size = (list(column) for column in zip(*found, strict=True))
     return ScoredOutputs(
@@ -119,22 +120,22 @@ def list_telling_outputs(project: Project, score_set: ScoreSet, aspect: Aspect, 
 
     Half are rated outputs whose score is farthest from the mean rating, half are outputs without a rating with
     the largest expected error; if there are too few of a kind, more of the other. At most one is of each item and kind.
-    Scores on another scale are brought to the mean and standard deviation of the ratings.
+    Scores on another scale are brought to the mean and standard deviation of the ratings. Ratings of the test part are
+    not looked at.
     """
     import numpy as np
 
     scored = load_scored_outputs(project, score_set, aspect)
+    scored = replace(scored, human=np.where(scored.is_test, np.nan, scored.human))
     rated = np.isfinite(scored.human)
     value = scored.score
-    evaluator = score_set.evaluator
-    if not (evaluator.is_judge and evaluator.options["kind"] == "pointwise") and rated.sum() > 1:
+    if not has_scale(score_set.evaluator) and rated.sum() > 1:
         slope = scored.human[rated].std() / (value[rated].std() or 1.0)
         value = scored.human[rated].mean() + slope * (value - value[rated].mean())
     apart = np.abs(value - scored.human)
     expected = predict_output_errors(scored)
-    may = ~scored.is_test
-    disputed = _pick(scored, np.where(may & rated, apart, -1.0))
-    unknown = _pick(scored, np.where(may & ~rated, expected, -1.0))
+    disputed = _pick(scored, np.where(rated, apart, -1.0))
+    unknown = _pick(scored, np.where(~scored.is_test & ~rated, expected, -1.0))
     n_unknown = min(len(unknown), max(n - n // 2, n - len(disputed)))
     picked = [*disputed[: n - n_unknown], *unknown[:n_unknown]]
     numbers = scored.output[picked].tolist()
@@ -181,13 +182,17 @@ def list_versions(project: Project, evaluator: Evaluator) -> dict[str, Evaluator
 def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict[str, Any]:
     """Return the versions of a judge with their agreement on the development part, and every look at the test part.
 
-    A figure of the test part appears only as it was at a look that somebody asked for; `looks` counts those of all
-    versions, because each may have influenced the next version.
+    A figure of the test part appears only as it was at a look that somebody asked for, with the same aspect; `looks`
+    counts those of all versions and aspects, because each may have influenced the next version.
     """
     versions = list_versions(project, evaluator)
     shown: dict[str, list[dict[str, Any]]] = {}
+    n_looks = 0
     for slug, event in iterate_looks(project, list(versions)):
-        shown.setdefault(slug, []).append({"at": event.at, **event.detail.get("figures", {})})
+        n_looks += 1
+        figures = event.detail.get("figures", {})
+        if figures.get("aspect", aspect.name) == aspect.name:
+            shown.setdefault(slug, []).append({"at": event.at, **figures})
     rows = []
     for row in list(versions.values())[:VERSIONS]:
         sets = ScoreSet.objects.filter(evaluator=row, scored_at__isnull=False).select_related("evaluator")
@@ -201,4 +206,4 @@ def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict
             "examples": len(row.record.get("examples", [])), "examples_from": row.options.get("examples_from", ""),
             "development": {name: report[name] for name in names}, "test": shown.get(row.slug, []),
         })  # fmt: skip
-    return {"versions": rows, "looks": sum(map(len, shown.values()))}
+    return {"versions": rows, "looks": n_looks}

@@ -9,19 +9,22 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from django.core.management import call_command
+from django.db.models import F
 from django.urls import reverse
 
-from annotation.models import Campaign, Item, Rating, Unit
+from annotation.models import Aspect, Campaign, Item, Output, Rating, Unit
 from annotation.services.campaigns import open_campaign
 from annotation.services.judging import get_next_assignment, submit_answer
+from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.runner import execute_run
 from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.selectors.judge_split import Split, get_split
+from scoring.selectors.judge_split import LOOKED, Split, get_split
 from scoring.selectors.judged_units import choose_examples
+from scoring.selectors.telling_outputs import load_scored_outputs, make_history
 from scoring.services.choosing import (
     AlignmentOptions,
     SampleOptions,
@@ -99,6 +102,55 @@ def test_proposed_outputs_are_of_the_development_part_and_disagree_most(project)
     for kind in (rated, [row for row in rows if row.rating is None]):
         assert len({row.item for row in kind}) == len(kind)
     assert len(rows) <= 8
+
+
+def test_ratings_of_the_test_part_do_not_change_the_proposal(project):
+    options = AlignmentOptions(n=8)
+    before = [row.as_dict() for row in list_proposed(project, "length", options)]
+    split = get_split(project)
+    held_out = [item.pk for item in Item.objects.filter(project=project) if split.is_test(item.group, item.key)]
+    assert Rating.objects.filter(output__item__in=held_out).update(value=1)
+    assert [row.as_dict() for row in list_proposed(project, "length", options)] == before
+
+
+@pytest.mark.parametrize("method", ["json", "reward"])
+def test_rewards_are_compared_on_the_scale_of_the_raters(project, endpoint, method):
+    row = judge(project, name="one")
+    Evaluator.objects.filter(pk=row.pk).update(options={**row.options, "method": method})
+    Score.objects.filter(score_set__evaluator=row).update(value=F("value") + 100)
+    rated = [one for one in list_proposed(project, "one", AlignmentOptions(n=8)) if one.rating is not None]
+    assert rated
+    assert all((one.score < 20) == (method == "reward") for one in rated)
+
+
+def test_the_history_has_the_looks_at_its_aspect_only(project, endpoint):
+    """A look at another aspect counts, but its figures are not those of this history."""
+    row = judge(project, name="one")
+    for name in ("quality", "other"):
+        figures = {"alpha_with": {"value": 0.5}, "aspect": name}
+        audit.record(verb=LOOKED, project=project, actor=None, object="one", figures=figures)
+    history = make_history(project, row, Aspect.objects.get(project=project, name="quality"))
+    (version,) = history["versions"]
+    assert ([look["aspect"] for look in version["test"]], history["looks"]) == (["quality"], 2)
+
+
+def test_steps_from_0_on_are_in_order(project):
+    """The order is part of the digest that tells whether a sample can go on."""
+    outputs = Output.objects.filter(project=project, system__name="sys-a")
+    for step, output in enumerate(outputs.filter(item__key="j00")):
+        output.step = step
+        output.save()
+    score_set = ScoreSet.objects.get(project=project, evaluator__slug="length")
+    old = outputs.get(item__key="j00")
+    new = Output.objects.create(project=project, item=old.item, system=old.system, step=None, text="Early.")
+    Score.objects.create(score_set=score_set, output=new, value=1.0, note="", input_hash="0" * 64)
+    scored = load_scored_outputs(project, score_set, Aspect.objects.get(project=project, name="quality"))
+    steps = [
+        step
+        for item, system, step in zip(scored.item, scored.system, scored.step, strict=True)
+        if (item, system) == ("j00", "sys-a")
+    ]
+    assert steps == [None, 0]
 
 
 def test_ratings_of_an_alignment_campaign_do_not_count_in_tables(project, scored):
