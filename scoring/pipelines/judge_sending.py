@@ -40,6 +40,8 @@ class Sending:
         self.spent = 0.0
         self.n_sent = self.n_stored = self.n_failed = self.prompt_tokens = self.completion_tokens = 0
         self.stopped = ""
+        #: Reasons of failures in the log of the run, each once.
+        self._logged: set[str] = set()
         self._reserved = 0.0
         self._end = None if minutes is None else time.monotonic() + 60 * minutes
         self._local: LocalJudge | None = None
@@ -122,7 +124,9 @@ class Sending:
             cost = 0.0
             if one.answer is None:
                 self.n_failed += 1
-                self.context.log(_("A request failed: %(why)s") % {"why": _(one.reason)})
+                if one.reason not in self._logged:
+                    self._logged.add(one.reason)
+                    self.context.log(_("A request failed: %(why)s") % {"why": _(one.reason)})
             else:
                 prompt, completion = one.answer.prompt_tokens, one.answer.completion_tokens
                 if prompt is None or completion is None:

@@ -76,8 +76,7 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
     """Yield a row for each stored answer: what it is about, prompt hash, answer, reading, tokens, cost and seconds.
 
     A pair has two rows per sample, in both orders; `value` is the preference for the text shown first, or its reward by
-    a reward model. Answers to texts that have changed since are not
-    among them.
+    a reward model. Answers to texts that have changed since are left out.
     """
     from scoring.ml.judges.reader import make_key
 

@@ -52,21 +52,17 @@ def find_option_fault(options: Mapping[str, Any]) -> str:
     if missing := [name for name in OPTIONS if name not in options]:
         return _("%(name)s is missing") % {"name": missing[0]}
     texts = (
-        "endpoint",
-        "model",
-        "aspect",
-        "template_text",
-        "guidelines",
-        "question",
-        "campaign",
-        "references",
-        "pairs",
-    )
+        "endpoint", "model", "aspect", "template_text", "guidelines", "question", "campaign", "references", "pairs",
+    )  # fmt: skip
     if wrong := [name for name in texts if not isinstance(options[name], str)]:
         return _("%(name)s must be text") % {"name": wrong[0]}
     counts = ("samples", "examples", "seed")
     if wrong := [name for name in counts if type(options[name]) is not int or not 0 <= options[name] < 2**31]:
         return _("%(name)s must be a whole number") % {"name": wrong[0]}
+    controls = options.get("controls", [])
+    if not isinstance(controls, list) or not all(isinstance(one, str) and one for one in controls):
+        text = _('%(name)s must be a list of texts, such as ["first", "second"].') % {"name": "controls"}
+        return text.rstrip(".")
     if options["method"] not in get_args(Method):
         return _("%(name)s is unknown") % {"name": "method"}
     try:

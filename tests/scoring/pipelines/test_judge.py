@@ -248,6 +248,8 @@ def test_errors_of_a_request_are_counted_and_asked_again(project, server):
     server.script = [400, 400]
     run = judge(project, name="one")
     assert (run.result["failed"], run.result["undefined"]) == (2, 2)
+    lines = run.log.filter(text__startswith="A request failed").values_list("text", flat=True)
+    assert len(lines) == 1, list(lines)
     assert judge(project, name="one").result["undefined"] == 0
 
 
@@ -673,6 +675,7 @@ def test_an_export_with_a_judge_can_be_imported(project, server, tmp_path, clien
         ({"template_text": "{output}"}, "needs {answer_format}"), ({"low": "x"}, "do not fit"), ({"step": 9}, "step"),
         ({"endpoint": 3}, "endpoint must be text"), ({"samples": -1}, "samples"),
         ({"method": "guess"}, "method is unknown"),
+        ({"controls": 3}, "controls must be a list"), ({"controls": [""]}, "controls must be a list"),
         ({"model": "two\nlines"}, "line break"), ({"labels": [1]}, "do not fit"),
     ):  # fmt: skip
         for line in lines:
