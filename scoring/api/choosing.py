@@ -1,4 +1,4 @@
-"""Versions of a judge, outputs whose judgement tells most about an evaluator, and campaigns about chosen outputs."""
+"""Versions of a judge, most informative outputs about an evaluator, and campaigns about chosen outputs."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ class JudgeVersionSerializer(serializers.Serializer):
 
 class AlignmentSerializer(serializers.Serializer):
     versions = JudgeVersionSerializer(many=True)
-    looks = serializers.IntegerField(help_text=gettext_lazy("Looks at the test part for all versions."))
+    looks = serializers.IntegerField(help_text=gettext_lazy("How often the test part was shown, for all versions."))
     outputs = TellingOutputSerializer(many=True)
 
 
@@ -128,8 +128,7 @@ class Alignment(APIView):
         responses=AlignmentSerializer,
     )
     def get(self, request: Request, slug: str, evaluator: str) -> Response:
-        """The versions of a judge with their agreement, and the outputs of the development part whose judgement tells
-        most."""
+        """The versions of a judge with their agreement, and the most informative outputs of the development part."""
         project = get_project(user=request.user, slug=slug, need="read")
         body = AlignmentBody(data=request.query_params.dict())
         body.is_valid(raise_exception=True)
@@ -145,9 +144,7 @@ class Alignment(APIView):
         """Create the draft of a campaign about these outputs."""
         project = get_project(user=request.user, slug=slug, need="write")
         options = AlignmentOptions(**read_body(AlignmentBody, request))
-        campaign = create_alignment_campaign(
-            project=project, user=request.user, evaluator=evaluator, options=options
-        )  # fmt: skip
+        campaign = create_alignment_campaign(project=project, user=request.user, evaluator=evaluator, options=options)
         return Response(_describe(campaign), status=201)
 
 

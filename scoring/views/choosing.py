@@ -43,7 +43,7 @@ class AlignmentForm(forms.Form):
 
 class SampleForm(forms.Form):
     after = forms.ChoiceField(
-        required=False, label=gettext_lazy("Next batch of"),
+        required=False, label=gettext_lazy("Continue the sample"),
         help_text=gettext_lazy("Empty: a new sample. The next batch keeps evaluator, aspect and batches."),
     )  # fmt: skip
     aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
@@ -71,7 +71,7 @@ def _read_given(form: forms.Form) -> dict[str, Any]:
 
 @project_page(GET="read", POST="write")
 def alignment(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
-    """Versions of a judge, and the outputs whose judgement tells most; a POST makes a campaign."""
+    """Versions of a judge, and the most informative outputs; a POST makes a campaign."""
     form = AlignmentForm(request.POST or request.GET or None, project=project)
     options = form.as_options() if form.is_bound and form.is_valid() else AlignmentOptions()
     score_set, aspect = choose_scores(project, evaluator, options.aspect)

@@ -36,7 +36,8 @@ def save_tokenizer(folder: Path, *, chat: str = "", pad: bool = True) -> Any:
 def save_judge(
     family: str, folder: Path, *, chat: str = "", positions: int = 4096, seed: int = 3, n_labels: int = 1
 ) -> Path:
-    """Save a random `gpt2`, `llama`, `t5`, `llama-reward` (no padding token) or `bert-reward`; return `folder`."""
+    """Save a random `gpt2`, `llama`, `xlnet` (no key-value cache), `t5`, `llama-reward` (no padding token) or
+    `bert-reward`; return `folder`."""
     import torch
     import transformers as t
 
@@ -50,6 +51,9 @@ def save_judge(
     kind, config = {
         "gpt2": lambda: (
             t.AutoModelForCausalLM, t.GPT2Config(n_embd=32, n_layer=2, n_head=4, n_positions=positions, **marks)
+        ),
+        "xlnet": lambda: (
+            t.AutoModelForCausalLM, t.XLNetConfig(d_model=32, n_layer=2, n_head=4, d_inner=48, **marks)
         ),
         "llama": lambda: (t.AutoModelForCausalLM, t.LlamaConfig(**sizes, **marks)),
         "t5": lambda: (

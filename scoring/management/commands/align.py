@@ -1,4 +1,4 @@
-"""`align`: versions of a judge with their agreement, and a campaign about outputs that tell most."""
+"""`align`: versions of a judge with their agreement, and a campaign about the most informative outputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scoring.services.choosing import AlignmentOptions, choose_scores, create_al
 
 
 class Command(commands.Command):
-    help = "Show the versions of a judge and the outputs whose judgement tells most; --create makes a campaign."
+    help = "Show the versions of a judge and the most informative outputs to judge next; --create makes a campaign."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("slug", help="the project")

@@ -269,12 +269,16 @@ class LocalJudge:
         deeper = [beginning for beginning in paths.beginnings if beginning]
         given = {"logits_to_keep": 1} if "logits_to_keep" in self._arguments else {}
         output = self._call(ids, mask, positions, use_cache=bool(deeper), **given)
+        kept = getattr(output, "past_key_values", None)
+        if deeper and kept is None:
+            text = _("it has no key-value cache, which answers of several tokens need; use the method json")
+            raise EndpointError(_explain(self.endpoint, text))
         result: dict[Tokens, torch.Tensor] = {(): _log_softmax(output.logits[:, -1])}
         for beginning in deeper:
             tail = torch.tensor(beginning, device=ids.device).expand(len(ids), -1)
             steps = torch.arange(1, len(beginning) + 1, device=ids.device)
             # A copy, because reading on changes the keys and values of the prompt.
-            cache = copy.deepcopy(output.past_key_values)
+            cache = copy.deepcopy(kept)
             more = self._call(
                 tail, torch.cat([mask, torch.ones_like(tail)], 1), positions[:, -1:] + steps, use_cache=True,
                 past_key_values=cache,

@@ -247,6 +247,12 @@ def test_a_prompt_beyond_the_positions_has_no_answer(tmp_path):
     assert short.tokens
 
 
+def test_a_model_without_key_value_cache_is_refused(tmp_path):
+    requests = [make_judge().make_request(Record("ok"))]
+    with pytest.raises(EndpointError, match="tiny cannot be used: it has no key-value cache"):
+        answer_all(make_endpoint(save_judge("xlnet", tmp_path / "m")), requests)
+
+
 def test_a_stop_takes_effect_between_batches(tmp_path):
     folder = save_judge("llama", tmp_path / "m")
     judge = make_judge()
