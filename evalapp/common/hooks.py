@@ -94,7 +94,7 @@ AFTER_RESTORE = Hook()
 OWN_DATA = Hook()
 #: `(*, user) -> dict[str, int]`: remove the texts that a user wrote; return counts by noun.
 WITHDRAW_TEXTS = Hook()
-#: `(*, run, state)`: called in the transaction that ends a run, with its final state.
+#: `(*, run, state)`: called in the transaction that ends a run, with its final state. The run ends even if it fails.
 RUN_ENDED = Hook()
 #: `()`: record events that are found by looking, such as a campaign that is complete; called every half minute.
 EVENT_FINDERS = Hook()

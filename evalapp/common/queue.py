@@ -24,6 +24,7 @@ from .errors import Conflict
 from .hooks import RUN_ENDED
 from .jobs import FALLBACK, find_job, get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
+from .outages import DiskFull, explain
 
 log = logging.getLogger(__name__)
 
@@ -159,14 +160,28 @@ def finish_run(run: Run, state: str, **fields: Any) -> bool:
     leftovers are removed in the same transaction: otherwise a crash in between would leave an upload in state checking,
     or a late cleanup would remove files of the retried run. Waiting runs are always sent: this may be a second attempt
     after the database failed in between."""
+    try:
+        changed = _write_end(run, state, fields, is_reported=True)
+    except Exception as error:
+        outage = explain(error)
+        if outage is not None and not isinstance(outage, DiskFull):
+            raise  # callers try again
+        # The result is worth more than its event: without space for both, or if the event cannot be recorded, the run
+        # ends without it.
+        changed = _write_end(run, state, fields, is_reported=False)
+        log.error("the end of run %s is not reported: %s", run.pk, error, exc_info=outage is None)
+    _send_next(run)
+    return changed
+
+
+def _write_end(run: Run, state: str, fields: dict[str, Any], *, is_reported: bool) -> bool:
     with transaction.atomic():
         changed = held(run).update(state=state, finished_at=timezone.now(), **fields)
         if changed and state != Run.State.SUCCEEDED:
             run.refresh_from_db()
             tidy_up(run)
-        if changed:
+        if changed and is_reported:
             RUN_ENDED.call(run=run, state=state)
-    _send_next(run)
     return changed == 1
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import zipfile
 
 import pytest
+from django.db import OperationalError
 
 from annotation.services.exports import request_export
 from evalapp.accounts.services import delete_project
 from evalapp.common.backup.tables import list_tables
 from evalapp.common.jobs import Job
 from evalapp.common.models import Run
-from evalapp.common.queue import cancel_run, enqueue_run
+from evalapp.common.queue import cancel_run, claim_run, enqueue_run, finish_run
 from evalapp.common.runner import execute_run
 from evalapp.events.models import Delivery, Event, Webhook
 from evalapp.events.services.recording import record_event
@@ -50,6 +51,35 @@ def test_ends_of_runs_are_events(cast, hook, kinds, sent):
          f"/projects/alpha/runs/{bad.pk + 1}/"),
     ]  # fmt: skip
     assert [row.event.kind for row in Delivery.objects.all()] == ["run.failed"], "what the webhook asked for"
+
+
+@pytest.mark.parametrize(("kind", "state"), [("test-good", Run.State.SUCCEEDED), ("test-bad", Run.State.FAILED)])
+def test_a_run_ends_even_if_its_event_cannot_be_recorded(cast, hook, kinds, monkeypatch, caplog, kind, state):
+    def fail(*_arguments: object) -> None:
+        raise RuntimeError("no such template")
+
+    monkeypatch.setattr("evalapp.events.services.recording.send_event_mails", fail)
+    done = run(cast.project, kind, **({"steps": 1, "pause": 0} if kind == "test-good" else {}))
+    assert (done.state, done.cause == Run.Cause.MACHINE) == (state, False)
+    assert (done.finished_at is not None, Event.objects.count(), Delivery.objects.count()) == (True, 0, 0)
+    assert f"the end of run {done.pk} is not reported: no such template" in caplog.text
+
+
+def test_the_end_of_a_run_waits_for_a_database_that_is_away(cast, kinds, monkeypatch):
+    """Without its event it would end at once, and the event would be lost."""
+    outages = [OperationalError("database is locked")]
+
+    def fail_once(*_arguments: object) -> None:
+        if outages:
+            raise outages.pop()
+
+    waiting = enqueue_run(kind="test-good", project=cast.project, params={}, title="Scores of bleu", send=False)
+    claimed = claim_run(waiting.pk)
+    monkeypatch.setattr("evalapp.events.services.recording.send_event_mails", fail_once)
+    with pytest.raises(OperationalError):
+        finish_run(claimed, Run.State.SUCCEEDED)
+    assert finish_run(claimed, Run.State.SUCCEEDED)
+    assert Event.objects.get().kind == "run.succeeded"
 
 
 def test_evaluators_and_trainings_report_their_end():
