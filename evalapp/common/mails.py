@@ -1,5 +1,4 @@
-"""Send mails through the workers. The row of a mail is its only state, as for runs: it is written in the transaction of
-the action that it reports, survives an outage of the queue, and is tried again while the mail server fails.
+"""Send mails through the workers: written with the action that they report, tried again while the mail server fails.
 
 Password resets do not use it, because they must work without workers and take the same time for unknown addresses."""
 
@@ -13,7 +12,6 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 from django.db import transaction
-from django.db.models import F, Q
 from django.template.loader import render_to_string
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -21,19 +19,18 @@ from django.utils.translation import gettext as _
 from . import audit
 from .errors import BadInput
 from .models import Mail
+from .outbox import Outbox
 
 log = logging.getLogger(__name__)
 
-#: Not `live`: a mail server that does not respond would keep people waiting for scores.
-QUEUE = "cpu"
-#: Waits after each failed attempt; after the last one, the mail is given up.
-WAITS = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 720))
-#: A worker that has not reported after this time has died.
-LEASE = timedelta(minutes=5)
-#: A message that was not handled after this time was lost by the queue; sending another one is harmless.
-RESEND = timedelta(minutes=10)
-#: Rows of mails that were sent or given up are deleted after this time, with the address.
-RETENTION = timedelta(days=30)
+#: Rows are deleted with the address in them.
+OUTBOX = Outbox(
+    Mail,
+    "evalapp.send_mail",
+    waits=tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 720)),
+    lease=timedelta(minutes=5),
+    retention=timedelta(days=30),
+)
 
 
 def is_mail_set_up() -> bool:
@@ -63,28 +60,13 @@ def send_mail(*, to: str, template: str, context: dict[str, Any], project: Any =
         project=project,
         about=about,
     )
-    transaction.on_commit(lambda: dispatch_mail(mail.pk))
+    transaction.on_commit(lambda: OUTBOX.dispatch(mail))
     return mail
-
-
-def dispatch_mail(mail_id: int) -> bool:
-    """Send the message for a waiting mail to the queue. Returns False if Redis cannot be reached; it is sent later."""
-    from evalapp.celery import app
-
-    try:
-        app.send_task("evalapp.send_mail", args=[mail_id], queue=QUEUE, retry=False)
-    except Exception as error:  # noqa: BLE001 - kombu raises what its transport raises; all mean "queue is down"
-        log.warning("mail %s stays in the database: the queue cannot be reached (%s)", mail_id, error)
-        return False
-    Mail.objects.filter(pk=mail_id, state=Mail.State.WAITING).update(queued_at=timezone.now())
-    return True
 
 
 def deliver_mail(mail_id: int) -> Mail | None:
     """Hand a mail that is due to the mail server. Returns its row; None if it is not due or another worker has it."""
-    now = timezone.now()
-    due = Mail.objects.filter(pk=mail_id, state=Mail.State.WAITING, due_at__lte=now)
-    if not due.update(attempts=F("attempts") + 1, due_at=now + LEASE):
+    if not OUTBOX.claim(mail_id):
         return None
     mail = Mail.objects.select_related("project").get(pk=mail_id)
     try:
@@ -99,18 +81,14 @@ def deliver_mail(mail_id: int) -> Mail | None:
 
 
 def _note_failure(mail: Mail, error: Exception) -> None:
-    """Plan the next attempt, or give up after the last one or if the server refuses the address for good."""
-    mail.error, is_final = _explain(error), _is_refused(error)
-    if is_final or mail.attempts > len(WAITS):
-        mail.state, mail.body, mail.finished_at = Mail.State.FAILED, "", timezone.now()
-    else:
-        mail.due_at, mail.queued_at = timezone.now() + WAITS[mail.attempts - 1], None
+    why = _explain(error)
     # The message of the error may contain the address, which must not be logged.
-    log.error("mail %s was not sent, attempt %d: %s", mail.pk, mail.attempts, mail.error)
+    log.error("mail %s was not sent, attempt %d: %s", mail.pk, mail.attempts, why)
     with transaction.atomic():
-        mail.save(update_fields=["state", "body", "error", "due_at", "queued_at", "finished_at"])
-        if mail.state == Mail.State.FAILED:
-            audit.record(verb="mail.failed", project=mail.project, object=mail.about, error=mail.error)
+        if OUTBOX.note_failure(mail, is_final=_is_refused(error), error=why):
+            mail.body = ""
+            mail.save(update_fields=["body"])
+            audit.record(verb="mail.failed", project=mail.project, object=mail.about, error=why)
 
 
 def _explain(error: Exception) -> str:
@@ -137,10 +115,5 @@ def cancel_mails(*, about: str) -> int:
 
 
 def resend_mails() -> int:
-    """Send the messages of mails that are due or that the queue has lost, and delete old rows. Returns the number of
-    messages."""
-    now = timezone.now()
-    due = Mail.objects.filter(state=Mail.State.WAITING, due_at__lte=now)
-    unsent = due.filter(Q(queued_at=None) | Q(queued_at__lt=now - RESEND)).order_by("pk")
-    Mail.objects.filter(finished_at__lt=now - RETENTION).delete()
-    return sum(dispatch_mail(pk) for pk in unsent.values_list("pk", flat=True)[:200])
+    """Send the messages of mails that are due or that the queue has lost. Returns their number."""
+    return OUTBOX.resend()

@@ -25,6 +25,7 @@ from .hooks import RUN_ENDED
 from .jobs import FALLBACK, find_job, get_job, tidy_up
 from .models import Run, RunLog, WorkerBeat
 from .outages import DiskFull, explain
+from .outbox import send_message
 
 log = logging.getLogger(__name__)
 
@@ -80,15 +81,10 @@ def enqueue_run(
 def send_run(run: Run) -> bool:
     """Send a waiting run to its queue, or to the one that stands in for it. Returns False if Redis cannot be reached;
     the run is sent later."""
-    from evalapp.celery import app
-
     if run.queue in FALLBACK and run.queue != (queue := _find_served(run.queue)):
         run.queue = queue
         Run.objects.filter(pk=run.pk, state=Run.State.QUEUED).update(queue=queue)
-    try:
-        app.send_task("evalapp.run", args=[run.pk], queue=run.queue, retry=False)
-    except Exception as error:  # noqa: BLE001 - kombu raises what its transport raises; all mean "queue is down"
-        log.warning("run %s stays in the database: the queue cannot be reached (%s)", run.pk, error)
+    if not send_message(run, "evalapp.run", run.queue):
         return False
     Run.objects.filter(pk=run.pk).update(sent_at=timezone.now())
     return True

@@ -11,7 +11,7 @@ from evalapp.common.jobs import find_job
 from evalapp.common.models import Run
 
 from ..models import Delivery, Event, Webhook
-from .delivering import dispatch
+from .delivering import OUTBOX
 from .mails import send_event_mails
 
 
@@ -51,7 +51,7 @@ def is_recorded(*, project: Project, kind: str, key: str) -> bool:
 def plan_delivery(event: Event, webhook: Webhook) -> Delivery:
     """Create a delivery, which a worker sends after the transaction."""
     delivery = Delivery.objects.create(webhook=webhook, event=event)
-    transaction.on_commit(lambda: dispatch(delivery.pk))
+    transaction.on_commit(lambda: OUTBOX.dispatch(delivery))
     return delivery
 
 

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from evalapp.common import mails
+from evalapp.common import outbox
 from evalapp.common.errors import BadInput
 from evalapp.common.mails import (
-    WAITS,
+    OUTBOX,
     cancel_mails,
     deliver_mail,
     is_mail_set_up,
@@ -81,7 +81,7 @@ def test_a_mail_leaves_after_the_transaction_and_only_once(db, server, sent, dja
 def test_a_server_that_fails_is_tried_again_and_then_given_up(cast, server):
     server.reply = "451 later"
     mail = write(project=cast.project)
-    for wait in WAITS:
+    for wait in OUTBOX.waits:
         make_due(mail)
         before = timezone.now()
         mail = deliver_mail(mail.pk)
@@ -91,7 +91,7 @@ def test_a_server_that_fails_is_tried_again_and_then_given_up(cast, server):
         assert deliver_mail(mail.pk) is None  # not yet due
     make_due(mail)
     mail = deliver_mail(mail.pk)
-    assert (mail.state, mail.body, mail.attempts) == (Mail.State.FAILED, "", len(WAITS) + 1)
+    assert (mail.state, mail.body, mail.attempts) == (Mail.State.FAILED, "", len(OUTBOX.waits) + 1)
     event = AuditEvent.objects.get(verb="mail.failed")
     assert (event.object, event.detail) == ("invitation:1", {"error": "SMTPRecipientsRefused (451)"})
 
@@ -152,6 +152,17 @@ def test_withdrawn_mails_are_not_sent(db, server):
     assert (mail.state, mail.body, server.mails) == (Mail.State.CANCELLED, "", [])
 
 
+def test_a_mail_that_is_withdrawn_during_a_failing_attempt_is_not_tried_again(db, monkeypatch):
+    def withdraw(_message: object) -> None:
+        assert cancel_mails(about="invitation:1") == 1
+        raise TimeoutError
+
+    monkeypatch.setattr("evalapp.common.mails.EmailMessage.send", withdraw)
+    mail = deliver_mail(write().pk)
+    mail.refresh_from_db()
+    assert (mail.state, mail.body) == (Mail.State.CANCELLED, "")
+
+
 def test_an_invalid_address_is_refused(db):
     with pytest.raises(BadInput, match="is not an e-mail address"):
         send_mail(to="rita@example.org\nBcc: eve@example.org", template="accounts/mails/invitation", context=CONTEXT)
@@ -175,5 +186,5 @@ def test_only_owners_see_the_mails_of_a_project(cast):
     assert Mail.objects.visible_to(cast.researcher).count() == 0
 
 
-def test_workers_send_mails_outside_of_the_queue_of_online_scores():
-    assert mails.QUEUE != "live"
+def test_workers_send_outside_of_the_queue_of_online_scores():
+    assert outbox.QUEUE != "live"

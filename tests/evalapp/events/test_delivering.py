@@ -16,7 +16,7 @@ from evalapp.common.errors import Conflict
 from evalapp.common.models import AuditEvent
 from evalapp.events.models import Delivery, Event
 from evalapp.events.services import sending, signing
-from evalapp.events.services.delivering import RETENTION, WAITS, deliver, resend_deliveries
+from evalapp.events.services.delivering import OUTBOX, deliver, resend_deliveries
 from evalapp.events.services.recording import record_event
 from evalapp.events.services.webhooks import (
     create_webhook,
@@ -140,11 +140,11 @@ def test_a_failure_is_tried_again_after_growing_waits(cast, hook, receiver, sent
         before = timezone.now()
         delivery = deliver(delivery.pk)
         assert (delivery.state, delivery.problem, delivery.status) == ("waiting", "status", status)
-        assert before + WAITS[attempt] <= delivery.due_at <= timezone.now() + WAITS[attempt]
+        assert before + OUTBOX.waits[attempt] <= delivery.due_at <= timezone.now() + OUTBOX.waits[attempt]
         assert deliver(delivery.pk) is None, "not due yet"
         make_due(delivery)
     assert deliver(delivery.pk).state == Delivery.State.DELIVERED
-    assert list(WAITS) == sorted(set(WAITS))
+    assert list(OUTBOX.waits) == sorted(set(OUTBOX.waits))
     assert {request.headers["webhook-id"] for request in receiver.requests} == {str(event.public)}
     assert len({request.body for request in receiver.requests}) == 1
     assert all(is_signed(request, hook.secret) for request in receiver.requests)
@@ -154,10 +154,10 @@ def test_a_delivery_is_given_up_and_can_be_repeated(cast, hook, receiver, sent):
     receiver.answers = [500]
     event = record(cast.project)
     first = Delivery.objects.get()
-    for _ in range(len(WAITS) + 1):
+    for _ in range(len(OUTBOX.waits) + 1):
         make_due(first)
         first = deliver(first.pk)
-    assert (first.state, first.attempts) == (Delivery.State.FAILED, len(WAITS) + 1)
+    assert (first.state, first.attempts) == (Delivery.State.FAILED, len(OUTBOX.waits) + 1)
     make_due(first)
     assert deliver(first.pk) is None
     entry = AuditEvent.objects.get(verb="webhook.failed")
@@ -268,7 +268,7 @@ def test_the_database_has_no_secret(cast, hook):
 
 
 def test_old_rows_are_deleted_but_no_event_is_reported_twice(cast, hook, receiver, sent):
-    old = timezone.now() - RETENTION - timedelta(hours=1)
+    old = timezone.now() - OUTBOX.retention - timedelta(hours=1)
     record(cast.project)
     record(cast.project, key="judging:3")
     waiting = record(cast.project)

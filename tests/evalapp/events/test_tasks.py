@@ -12,8 +12,9 @@ import pytest
 from django.utils import timezone
 
 from evalapp import celery
+from evalapp.common.outbox import QUEUE
 from evalapp.events.models import Delivery
-from evalapp.events.services.delivering import QUEUE, resend_deliveries
+from evalapp.events.services.delivering import resend_deliveries
 from evalapp.events.services.recording import record_event
 from evalapp.events.services.webhooks import create_webhook
 from tests.cast import make_cast
