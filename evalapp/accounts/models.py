@@ -193,6 +193,11 @@ class Invitation(models.Model):
             return self.State.OPEN.value
         return self.State.ENDED.value
 
+    @property
+    def state_label(self) -> str:
+        """The label of `state` for users."""
+        return str(self.State(self.state).label)
+
 
 class ApiTokenQuerySet(models.QuerySet):
     def visible_to(self, user: User | AnonymousUser) -> Self:

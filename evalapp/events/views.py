@@ -7,6 +7,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_post_parameters
 
@@ -55,7 +56,8 @@ def webhook_new(request: HttpRequest, project: Project) -> HttpResponse:
 def webhook_show(request: HttpRequest, project: Project, pk: int) -> HttpResponse:
     webhook = _find(project, pk)
     form = ChangedWebhookForm(request.POST if request.method == "POST" else None, webhook=webhook)
-    if submit(form, partial(update_webhook, webhook=_find(project, pk), actor=request.user)):
+    # Another object, so that the page shows the stored name if the new one is refused.
+    if submit(form, lambda **values: update_webhook(webhook=_find(project, pk), actor=request.user, **values)):
         messages.success(request, _("Saved."))
         return redirect("events:webhook", project.slug, pk)
     return _show(request, project, webhook, form)
@@ -72,12 +74,17 @@ def _show(
         "form": form,
         "secret": secret,
         "page": deliveries,
-        "is_waiting": any(row.state == Delivery.State.WAITING for row in deliveries.rows),
+        "is_moving": any(_is_moving(row) for row in deliveries.rows),
     }
     status = 422 if form.errors else 200
     response = page(request, "events/webhook_show.html", context, fragment="deliveries", status=status)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _is_moving(row: Delivery) -> bool:
+    """Return whether a delivery may end within seconds; the wait after a failure takes minutes or hours."""
+    return row.state == Delivery.State.WAITING and (row.queued_at is not None or row.due_at <= timezone.now())
 
 
 @project_page(POST="manage")

@@ -107,6 +107,14 @@ def test_the_page_of_members_shows_the_state_of_each_mail(owner, cast):
     assert read_state() == "Sent"
 
 
+def test_buttons_and_states_of_invitations_can_be_told_apart(owner, cast):
+    """By screen readers, where there is no label, and in other languages."""
+    send(owner, "nova@example.org")
+    assert 'aria-label="Revoke the invitation nova@example.org"' in re.sub(r"\s+", " ", read_page(owner.get(PEOPLE)))
+    Invitation.objects.update(expires_at=timezone.now() - timedelta(days=1))
+    assert "Abgelaufen" in read_page(owner.get(PEOPLE, headers={"accept-language": "de"}))
+
+
 def test_sending_again_makes_a_new_link_and_a_new_end(owner, cast):
     send(owner, "nova@example.org")
     row, first = Invitation.objects.get(), Mail.objects.get()

@@ -11,6 +11,7 @@ from evalapp.events.models import Delivery, Webhook
 from evalapp.events.services import signing
 from evalapp.events.services.delivering import deliver
 from evalapp.events.services.recording import record_event
+from evalapp.events.services.webhooks import create_webhook
 
 from .conftest import allow
 
@@ -85,6 +86,26 @@ def test_log_and_repeat(owner, hook, receiver, sent):
     assert "Send again" in owner.get(url("webhook", hook)).content.decode()
     assert owner.post(url("delivery-repeat", hook, first.pk)).status_code == 302
     assert hook.deliveries.filter(state=Delivery.State.WAITING).count() == 1
+
+
+def test_a_refused_name_is_not_shown_as_that_of_the_webhook(owner, hook, receiver):
+    values = {"name": "lab", "url": receiver.url, "events": ["run.failed"]}
+    create_webhook(project=hook.project, actor=None, **{**values, "name": "other"})
+    response = owner.post(url("webhook", hook), {**values, "name": "other"})
+    assert (response.status_code, response.context["webhook"].name) == (422, "lab")
+
+
+def test_the_log_is_updated_while_something_is_sent_and_keeps_its_place(owner, hook, receiver, sent):
+    for number in range(21):
+        record_event(project=hook.project, kind="run.failed", data={"run": number})
+    first = owner.get(url("webhook", hook))
+    second = owner.get(url("webhook", hook) + f"?cursor={first.context['page'].next}")
+    for response in (first, second):
+        assert f'hx-get="{response.wsgi_request.get_full_path()}"' in response.content.decode()
+    receiver.answers = [500]
+    (row,) = second.context["page"].rows
+    deliver(row.pk)
+    assert "hx-get" not in owner.get(second.wsgi_request.get_full_path()).content.decode(), "it waits for a minute"
 
 
 def test_test_button_and_deletion(owner, hook, sent):
