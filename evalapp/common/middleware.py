@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import translation
 
+from evalapp.languages import WHOLE
 from evalapp.side_figures import collect_failures
 
 from .display import read_display
@@ -29,6 +30,9 @@ PERMISSIONS = ", ".join(
 #: Reports by link are kept out of search engines, and their links out of the Referer header of other sites.
 SHARED = "/reports/"
 
+#: Where the pages are that annotators do not see.
+RESEARCHERS = ("/projects/", SHARED)
+
 
 class Headers:
     """Adds headers: responses are not cached unless the view allows it, pages use no devices, other sites cannot read
@@ -49,8 +53,9 @@ class Headers:
 
 
 class Language:
-    """Shows pages in the language that the person has chosen, or else in that of the browser. The API answers in
-    English, so that programs get the same words whoever runs them."""
+    """Shows pages in the language that the person has chosen, or else in that of the browser. Researchers' pages are in
+    English where that language has none of them. The API answers in English, so that programs get the same words
+    whoever runs them."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response
@@ -60,6 +65,8 @@ class Language:
         if not request.path_info.startswith("/api/"):
             chosen = read_display(request).language
             language = chosen if chosen != "browser" else translation.get_language_from_request(request)
+            if language not in WHOLE and request.path_info.startswith(RESEARCHERS):
+                language = settings.LANGUAGE_CODE
         with translation.override(language):
             response = self.get_response(request)
             # Campaigns may have chosen another language (`annotation.views.languages`).

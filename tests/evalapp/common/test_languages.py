@@ -140,3 +140,10 @@ def test_keys_change_sides_where_the_first_text_is_on_the_right() -> None:
         "de": [["ArrowLeft", "a"], ["ArrowRight", "d"]],
         "ar": [["ArrowRight", "d"], ["ArrowLeft", "a"]],
     }
+
+
+def test_pages_of_researchers_are_in_languages_that_have_them(client: Client, cast: Cast) -> None:
+    client.force_login(cast.viewer)
+    shown = {code: read_language(client, f"/projects/{cast.project.slug}/items/", code) for code in ("de", "fr", "ar")}
+    assert shown == {"de": "de", "fr": "en-gb", "ar": "en-gb"}
+    assert read_language(client, "/my/", "ar") == "ar"
