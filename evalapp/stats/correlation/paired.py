@@ -28,6 +28,7 @@ from evalapp.stats.correlation.meta_evaluation import (
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
     Bootstrap,
+    resampled_sums,
     with_interval,
 )
 from evalapp.stats.resampling.jackknife import with_difference
@@ -101,22 +102,88 @@ def compare(
     x, y, h = x[whole], y[whole], h[whole]
     if settings.level == "system":
         return _compare_systems((x, y), h, columns, settings.coefficient, bootstrap)
-    drawn = bootstrap.with_cluster(clusters)
-    result = [
-        resample_correlation(metric, h, *columns, settings=settings, bootstrap=drawn) for metric in (x, y)
-    ]  # fmt: skip
-    (one, drawn_one, n_clusters), (two, drawn_two, _) = result
-    for estimate in (one, two):
-        if not estimate.is_defined:
-            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
-    point = Estimate.point(one.value - two.value, one.n)
-    values = drawn_one - drawn_two if len(drawn_one) == len(drawn_two) else np.empty(0)
-    estimate = with_interval(point, values, clusters=n_clusters, confidence=bootstrap.confidence)
-    # Resamples without variance are informative only if the two metrics are equal in each.
-    p = _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
+    estimate, p = _resample([x], y, h, columns, settings, bootstrap.with_cluster(clusters))
+    if not estimate.is_defined:
+        return Difference(estimate, None, None)
     if (settings.coefficient, settings.level, settings.grouping) != ("pearson", "segment", "none"):
         return Difference(estimate, p, None, WILLIAMS_FOR)
     return Difference(estimate, p, _two_sided(x, y, h))
+
+
+def compare_replicates(
+    replicates: Sequence[ArrayLike],
+    rival: ArrayLike,
+    human: ArrayLike,
+    item: ArrayLike,
+    system: ArrayLike,
+    *,
+    settings: CorrelationSettings = DEFAULT_SETTINGS,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+) -> Difference:
+    """Return the mean of corr(replicate, human) over `replicates` of a metric, such as trainings with other seeds,
+    minus corr(rival, human), over the outputs that have all values.
+
+    Columns (n,), `settings` and `bootstrap` as in `compare`, for segments only. The interval generalises to other items
+    for these replicates: all coefficients are computed on the same resamples of clusters. Raises ValueError for another
+    level than segments."""
+    if settings.level != "segment":
+        raise ValueError(f"replicates are compared over segments, not at the level {settings.level}")
+    h = float_column(human, "human")
+    metrics = [float_column(column, "scores", len(h)) for column in (*replicates, rival)]
+    whole = np.isfinite(np.stack([*metrics, h])).all(axis=0)
+    columns = [identifiers(column, name, len(h))[whole] for column, name in ((item, "item"), (system, "system"))]
+    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(h))[whole]
+    *own, other = (column[whole] for column in metrics)
+    drawn = bootstrap.with_cluster(clusters)
+    return Difference(*_resample(own, other, h[whole], columns, settings, drawn), None)
+
+
+def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Difference:
+    """Return mean(a) - mean(b) over the rows (n,) that have both, such as the correctness of two evaluators on each
+    pair of outputs (0 to 1), with interval and p from resamples of clusters as in `compare`."""
+    difference = float_column(a, "a") - float_column(b, "b")
+    used = np.isfinite(difference)
+    n = int(used.sum())
+    if not n:
+        return Difference(Estimate.undefined("no row has both values"), None, None)
+    cluster = np.arange(len(used)) if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(used))
+    codes, labels = encode(cluster[used], "cluster")
+    columns = np.stack([difference[used], np.ones(n)], axis=1)
+    sums = resampled_sums(columns, codes, len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)
+    point = Estimate.point(float(difference[used].mean()), n)
+    return Difference(*_with_p(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap), None)
+
+
+def _resample(
+    own: Sequence[FloatArray],
+    rival: FloatArray,
+    human: FloatArray,
+    columns: Sequence[NDArray[Any]],
+    settings: CorrelationSettings,
+    bootstrap: Bootstrap,
+) -> tuple[Estimate, float | None]:
+    """Return the mean of corr(own, human) minus corr(rival, human) with interval and p; undefined if any of them is."""
+    result = [
+        resample_correlation(metric, human, *columns, settings=settings, bootstrap=bootstrap)
+        for metric in (*own, rival)
+    ]  # fmt: skip
+    for estimate, _drawn, _n in result:
+        if not estimate.is_defined:
+            return Estimate.undefined(estimate.note, estimate.n), None
+    *firsts, (last, last_drawn, n_clusters) = result
+    point = Estimate.point(float(np.mean([one.value for one, _drawn, _n in firsts])) - last.value, last.n)
+    drawn = [one for _estimate, one, _n in result]
+    same = len({len(one) for one in drawn}) == 1
+    values = np.mean(drawn[:-1], axis=0) - last_drawn if same else np.empty(0)
+    return _with_p(point, values, n_clusters, bootstrap)
+
+
+def _with_p(
+    point: Estimate, values: FloatArray, clusters: dict[str, int], bootstrap: Bootstrap
+) -> tuple[Estimate, float | None]:
+    estimate = with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence)
+    # Resamples without variance are informative only if both are equal in each.
+    return estimate, _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
 
 
 def _compare_systems(

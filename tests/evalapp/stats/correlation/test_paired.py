@@ -7,7 +7,7 @@ import pytest
 
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
-from evalapp.stats.correlation.paired import compare, williams
+from evalapp.stats.correlation.paired import compare, compare_replicates, compare_shares, williams
 from evalapp.stats.resampling.bootstrap import NO_WIDTH, Bootstrap
 
 
@@ -76,3 +76,38 @@ def test_only_complete_rows_count_and_constants_have_a_reason() -> None:
 def test_holm_worked_by_hand() -> None:
     # sorted .01 .03 .04: times 3, 2, 1, never decreasing
     assert holm([0.04, None, 0.01, 0.03]) == [pytest.approx(0.06), None, pytest.approx(0.03), pytest.approx(0.06)]
+
+
+def test_replicates_differ_from_a_rival_by_the_mean_of_their_differences() -> None:
+    human, good, bad, item, system = rows(30)
+    other = human - good
+    drawn = Bootstrap(resamples=300, seed=4)
+    found = compare_replicates([good, other], bad, human, item, system, bootstrap=drawn)
+    singles = [compare(one, bad, human, item, system, bootstrap=drawn) for one in (good, other)]
+    assert found.estimate.value == pytest.approx(sum(one.estimate.value for one in singles) / 2)
+    # A single replicate is the paired comparison itself.
+    alone = compare_replicates([good], bad, human, item, system, bootstrap=drawn)
+    assert (alone.estimate, alone.p) == (singles[0].estimate, singles[0].p)
+    with pytest.raises(ValueError, match="over segments"):
+        compare_replicates([good], bad, human, item, system, settings=CorrelationSettings(level="system"))
+
+
+def test_replicates_of_a_constant_score_have_no_difference() -> None:
+    human, good, bad, item, system = rows(10)
+    found = compare_replicates([good, np.zeros(len(good))], bad, human, item, system)
+    assert not found.estimate.is_defined
+    assert found.p is None
+
+
+def test_difference_of_shares_by_hand() -> None:
+    # Right on 4 and on 1.5 of five pairs; the last pair has no second value.
+    a, b = [1, 1, 1, 1, 0, 1], [0, 0.5, 0, 1, 0, np.nan]
+    found = compare_shares(a, b, bootstrap=Bootstrap(resamples=2000))
+    assert found.estimate.value == pytest.approx((4 - 1.5) / 5)
+    assert found.estimate.n == 5
+    # Differences 1, .5, 1, 0, 0: a resample has no positive one with probability (2/5)^5 = .01024, twice that is p.
+    assert found.p == pytest.approx(2 * 0.01024, abs=0.01)
+    assert found.estimate.low == pytest.approx(0, abs=0.15)
+    assert not compare_shares([np.nan], [1.0]).estimate.is_defined
+    # Equal on every pair: nothing can be concluded, and p is 1.
+    assert compare_shares(a, a).p == 1
