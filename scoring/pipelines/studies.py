@@ -86,7 +86,7 @@ def _prepare(context: RunContext, options: StudyOptions) -> Study:
     variants = list_variants(kind, options.evaluators)
     context.progress(0, None, "variants", "checking")
     plans, left_out = library.plan_variants(variants, data, design, lambda _progress: context.check())
-    if not plans:
+    if all(variant.is_rival for variant in variants if variant.label in plans):
         raise BadInput(" ".join([_("These data can train no evaluator of the study."), *left_out.values()]))
     kept = [variant for variant in variants if variant.label in plans]
     steps = {library.digest_step(step, data, design): step for step in library.list_steps(kept, design)}

@@ -125,7 +125,7 @@ def _check_training_options(
     """Check that each option belongs to an evaluator of the study, and that each evaluator accepts it."""
     from scoring.ml import InvalidOption
 
-    entries = {variant.evaluator: get_entry(variant.evaluator) for variant in variants}
+    entries = {variant.evaluator: get_entry(variant.evaluator) for variant in variants if not variant.is_rival}
     learners = [entry for entry in entries.values() if entry.learns]
     known = {option.name for entry in learners for option in entry.train_options}
     faults = [

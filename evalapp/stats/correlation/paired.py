@@ -146,7 +146,9 @@ def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT
     n = int(used.sum())
     if not n:
         return Difference(Estimate.undefined("no row has both values"), None, None)
-    cluster = np.arange(len(used)) if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(used))
+    cluster = (
+        np.arange(len(used)) if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(used))
+    )
     codes, labels = encode(cluster[used], "cluster")
     columns = np.stack([difference[used], np.ones(n)], axis=1)
     sums = resampled_sums(columns, codes, len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)

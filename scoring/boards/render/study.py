@@ -25,6 +25,8 @@ FIGURES = {
     "system_spearman": gettext_noop("Spearman, systems"),
     "system_pearson": gettext_noop("Pearson, systems"),
     "decided": gettext_noop("decided pairs right"),
+    "coverage": gettext_noop("Decides"),
+    "right_if_called": gettext_noop("Right if it decides"),
     "accuracy": gettext_noop("accuracy"),
     "f1": gettext_noop("F1"),
     "mcc": gettext_noop("MCC"),
@@ -63,7 +65,7 @@ FIGURES = {
 }
 #: The column that the picture shows first: the foremost figure of the paper, by evaluator.
 FOREMOST = {"shared-bert": "f1", "comparative": "system_spearman", "perception": "system_pearson", "ream": "r2"}
-_HUMAN = "human:"
+_HUMAN, _OVER = "human:", "over_rival:"
 DIGITS = 3
 ALPHA = 0.05
 
@@ -76,6 +78,8 @@ def name_label(label: str) -> str:
         return _(label)
     if label.startswith(_HUMAN):
         return _("human: %(aspect)s") % {"aspect": label.removeprefix(_HUMAN)}
+    if label.startswith(_OVER):
+        return _("%(figure)s, over ridge") % {"figure": name_label(label.removeprefix(_OVER))}
     return _(FIGURES[label]) if label in FIGURES else label
 
 
@@ -90,6 +94,11 @@ def is_starred(cell: Mapping[str, Any]) -> bool:
     """Return whether a figure differs significantly from that of the first row, over seeds and after Holm."""
     p = (cell.get("difference") or {}).get("p_holm")
     return p is not None and p < ALPHA
+
+
+def is_unlike_rival(cell: Mapping[str, Any]) -> bool:
+    """Return whether a difference from the rival is significant after Holm."""
+    return cell.get("p_holm") is not None and cell["p_holm"] < ALPHA
 
 
 def list_columns(result: Mapping[str, Any]) -> list[str]:
@@ -109,7 +118,9 @@ def show_cell(cell: Mapping[str, Any] | None) -> str:
     """Return a figure with its standard deviation over seeds, or its interval over groups, as text."""
     if cell is None or cell["value"] is None:
         return "-"
-    text = show_figure(cell["value"], DIGITS) + ("*" if is_starred(cell) else "")
+    text = (
+        show_figure(cell["value"], DIGITS) + ("*" if is_starred(cell) else "") + ("†" if is_unlike_rival(cell) else "")
+    )
     if cell["sd"] is not None:
         return f"{text} ± {show_figure(cell['sd'], DIGITS)}"
     if cell["low"] is None:
@@ -143,6 +154,12 @@ def list_remarks(result: Mapping[str, Any]) -> list[str]:
     cells = [cell for table in result["tables"] for row in table["rows"] for cell in row["cells"].values()]
     if any(map(is_starred, cells)):
         remarks.append(_("* differs from the first row: paired t-test over seeds, p < .05 after Holm’s correction."))
+    if any(column.startswith(_OVER) for column in list_columns(result)):
+        text = _(
+            "Over ridge: difference from ridge, a regression on frozen vectors that is trained in seconds; mean over "
+            "seeds, 95 % over groups of items. †: p < .05 after Holm’s correction over the rows."
+        )
+        remarks.append(text)
     remarks += [
         _("Left out: %(label)s. %(reason)s") % {"label": name_label(label), "reason": reason}
         for label, reason in result["left_out"].items()
@@ -184,9 +201,11 @@ def as_csv(result: Mapping[str, Any]) -> str:
         for row in table["rows"]:
             for column, cell in row["cells"].items():
                 other = cell.get("difference") or {}
+                tests = other or cell
                 values = " ".join("nan" if value is None else f"{value:.6g}" for value in cell["values"])
                 cells = [table["name"], row["label"], column, *(cell[name] for name in figures), cell["over"], values]
-                cells += [other.get(name) for name in ("value", "low", "high", "p", "p_holm")]
+                cells += [other.get(name) for name in ("value", "low", "high")]
+                cells += [tests.get(name) for name in ("p", "p_holm")]
                 writer.writerow([guard_formula(value) for value in [*cells, cell["note"]]])
     return buffer.getvalue()
 
@@ -216,7 +235,8 @@ def as_latex(result: Mapping[str, Any]) -> str:
 def _latex_cell(cell: Mapping[str, Any] | None) -> str:
     if cell is None or cell["value"] is None:
         return "--"
-    value = f"${cell['value']:.{DIGITS}f}" + ("^{*}$" if is_starred(cell) else "$")
+    marks = ("*" if is_starred(cell) else "") + (r"\dagger" if is_unlike_rival(cell) else "")
+    value = f"${cell['value']:.{DIGITS}f}" + (f"^{{{marks}}}$" if marks else "$")
     if cell["sd"] is not None:
         return rf"{value} {{\small $\pm {cell['sd']:.{DIGITS}f}$}}"
     if cell["low"] is None:

@@ -18,6 +18,8 @@ Options: TypeAlias = Mapping[str, OptionValue]
 #: The evaluators that the papers propose.
 PROPOSED = ("comparative", "ream", "perception", "shared-bert", "maude")
 FULL = gettext_noop("full model")
+#: The evaluator that a trained one must beat to earn its cost.
+RIVAL = "ridge"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,8 @@ class Variant:
     """An evaluator with `options` of its training and of `scoring`, and its name in the table.
 
     `needs`: options with which the training refuses data without whatever this variant leaves out; such a variant would
-    equal the full model, so it is left out.
+    equal the full model, so it is left out. `is_rival`: added to the study to be compared with; it has no options of
+    its own, and is trained once.
     """
 
     label: str
@@ -33,6 +36,7 @@ class Variant:
     options: Options = field(default_factory=dict)
     scoring: Options = field(default_factory=dict)
     needs: Options = field(default_factory=dict)
+    is_rival: bool = False
 
 
 def _ablate(evaluator: str, *rows: tuple[Any, ...]) -> tuple[Variant, ...]:
@@ -106,6 +110,11 @@ class Kind:
     defaults: tuple[str, ...] = ()
     tests: bool = False
     figure: Literal["rows", "lines"] = "rows"
+
+    @property
+    def has_rival(self) -> bool:
+        """Whether the figures are agreement with people, so that trained evaluators must beat the rival."""
+        return self.measure in ("measure_agreement", "measure_selections")
 
     @property
     def compares_variants(self) -> bool:
@@ -211,7 +220,8 @@ def get_kind(name: str) -> Kind:
 
 
 def list_variants(kind: Kind, evaluators: Sequence[str] = ()) -> tuple[Variant, ...]:
-    """Return the variants that a study of this `kind` compares; without `evaluators` those of the kind.
+    """Return the variants that a study of this `kind` compares; without `evaluators` those of the kind. Where trained
+    evaluators are compared with people, the rival is among them.
 
     Raises `InvalidOption` for an evaluator that this kind does not accept.
     """
@@ -225,8 +235,12 @@ def list_variants(kind: Kind, evaluators: Sequence[str] = ()) -> tuple[Variant, 
     if kind.name == "ablation":
         if len(names) > 1:
             raise InvalidOption(names[1], "evaluators", _("is one too many: an ablation has one evaluator"))
-        return ABLATIONS[names[0]]
-    return tuple(Variant(name, name) for name in names)
+        variants = ABLATIONS[names[0]]
+    else:
+        variants = tuple(Variant(name, name) for name in names)
+    if kind.has_rival and RIVAL not in names and any(get_entry(name).learns for name in names):
+        return (*variants, Variant(RIVAL, RIVAL, is_rival=True))
+    return variants
 
 
 def _list_names() -> list[str]:

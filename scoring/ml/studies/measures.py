@@ -17,12 +17,13 @@ import numpy as np
 from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.coefficients import pearson, spearman
+from evalapp.stats.correlation.verdicts import outcomes
 from evalapp.translation import gettext_noop
 from scoring.ml.base import Evaluator, Floats, Query
 from scoring.ml.errors import ScoringError
 from scoring.ml.training.gold import RatedOutputs, collect_rated_outputs
 from scoring.ml.training.record import correlate_with_people, data_hash, score_by_aspect
-from scoring.ml.training.verdicts import compare_with_people
+from scoring.ml.training.verdicts import collect_pairs, describe_agreement, judge_pairs
 from scoring.ml.types import Dataset, Record
 
 Cell: TypeAlias = Mapping[str, Any]
@@ -62,28 +63,36 @@ class StudyData:
 
 @dataclass(frozen=True)
 class Measured:
-    """The cells of a step, those of rows that depend on no training (`floors`), and the scores of the rated outputs of
-    the test part by row and aspect."""
+    """The cells of a step, and those of rows that depend on no training (`floors`). By row and aspect: `scores` of the
+    rated outputs of the test part, and for each of its compared pairs whether it is `right` (1, 0, or 1/2)."""
 
     parts: Parts
     floors: Parts = field(default_factory=dict)
     scores: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    right: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
 
 
 def measure_agreement(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
     """Return the agreement with people by aspect: coefficients over outputs (with intervals over groups) and over
-    systems, the share of decided pairs that are right, and the figures of the evaluator's own task."""
+    systems, the share of decided pairs that are right (of an evaluator that compares also `coverage`, the share of
+    them that it decides, and `right_if_called`, its accuracy there), and the figures of the evaluator's own task."""
     parts: Parts = {}
     floors: Parts = {}
     scores: dict[str, dict[str, list[float | None]]] = {}
+    right: dict[str, dict[str, list[float | None]]] = {}
     rated = {aspect: collect_rated_outputs(data.test, aspect) for aspect in data.aspects}
+    compared = {aspect: collect_pairs(data.test, aspect) for aspect in data.aspects}
     for label, scorer in scorers.items():
         aspects = [aspect for aspect in data.aspects if scorer_covers(scorer, aspect)]
         for row in correlate_with_people([scorer], data.test, aspects, seed=seed, progress=tick):
             cells = {name: row[name] for name in ("spearman", "pearson", "kendall")}
             parts.setdefault(row["aspect"], {}).setdefault(label, {}).update(cells)
-        for row in compare_with_people([scorer], data.test, aspects, seed=seed, progress=tick):
-            parts.setdefault(row["aspect"], {}).setdefault(label, {}).update(decided=row["decided"])
+        pairs = {aspect: compared[aspect] for aspect in aspects if compared[aspect].texts}
+        for aspect, (margin, signs) in judge_pairs(scorer, pairs, seed, tick).items() if pairs else ():
+            figures = describe_agreement(pairs[aspect], margin, signs, seed)
+            cells = {name: figures[name] for name in ("decided", "coverage", "right_if_called") if name in figures}
+            parts.setdefault(aspect, {}).setdefault(label, {}).update(cells)
+            right.setdefault(label, {})[aspect] = _list_finite(outcomes(margin, pairs[aspect].sign))
         records = {aspect: rated[aspect].records for aspect in aspects if rated[aspect].records}
         values = score_by_aspect(scorer, records, tick)
         for aspect, own in values.items():
@@ -92,8 +101,8 @@ def measure_agreement(scorers: Mapping[str, Evaluator], data: StudyData, seed: i
             parts.setdefault(aspect, {}).setdefault(label, {}).update(cells)
             if floor:
                 floors[aspect] = {MAJORITY: floor}
-            scores.setdefault(label, {})[aspect] = [_finite(value) for value in own.tolist()]
-    return Measured(parts, floors, scores)
+            scores.setdefault(label, {})[aspect] = _list_finite(own)
+    return Measured(parts, floors, scores, right)
 
 
 def scorer_covers(scorer: Evaluator, aspect: str) -> bool:
@@ -277,5 +286,5 @@ def _mean_defined(values: Floats) -> float:
     return float(known.mean()) if known.size else math.nan
 
 
-def _finite(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def _list_finite(values: Floats) -> list[float | None]:
+    return [round(value, 6) if math.isfinite(value) else None for value in values.tolist()]

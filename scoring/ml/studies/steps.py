@@ -26,6 +26,9 @@ from scoring.ml.training.fit import fit, plan
 from scoring.ml.training.job import Plan, Report, TrainingProgress
 from scoring.ml.types import Dataset
 
+#: The form of the results of steps; others are computed again.
+FORM = 2
+
 
 @dataclass(frozen=True)
 class Design:
@@ -94,7 +97,10 @@ def list_steps(variants: Sequence[Variant], design: Design) -> list[Step]:
     groups = [tuple(group) for group in by_training.values()]
     free = [Step(group, None) for group in groups if not get_entry(group[0].evaluator).learns]
     seeds = range(design.seed, design.seed + design.seeds)
-    return free + [Step(group, seed) for seed in seeds for group in groups if get_entry(group[0].evaluator).learns]
+    trained = [group for group in groups if get_entry(group[0].evaluator).learns]
+    return free + [
+        Step(group, seed) for seed in seeds for group in trained if seed == design.seed or not group[0].is_rival
+    ]
 
 
 def plan_step(step: Step, data: StudyData, design: Design, report: Report | None = None) -> Plan | None:
@@ -161,7 +167,7 @@ def digest_step(step: Step, data: StudyData, design: Design) -> str:
     where it is equal."""
     trained = [] if step.seed is None else [_identify(variant, data, design) for variant in step.variants]
     content = {
-        "version": VERSION, "measure": design.kind.measure, "seed": step.seed, "draws": design.seed,
+        "version": VERSION, "form": FORM, "measure": design.kind.measure, "seed": step.seed, "draws": design.seed,
         "variants": [[v.label, v.evaluator, dict(v.scoring)] for v in step.variants], "trained": trained,
         "data": data.digest,
     }  # fmt: skip
@@ -183,9 +189,12 @@ def _identify(variant: Variant, data: StudyData, design: Design) -> dict[str, An
 
 
 def _training_of(variant: Variant, design: Design) -> tuple[str, dict[str, Any]]:
-    """The profile and the options of a variant's training."""
+    """The profile and the options of a variant's training. Options of other evaluators may have other meanings for the
+    rival, which shares the encoder alone."""
     entry = get_entry(variant.evaluator)
     names = {option.name for option in entry.train_options}
+    if variant.is_rival:
+        names &= {"encoder", "train_device"}
     given = {name: value for name, value in (design.options or {}).items() if name in names}
     profile = design.profile if design.profile in entry.profiles else entry.profiles[0]
     return profile, {**given, **variant.options}

@@ -16,6 +16,7 @@ from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import compare_all
 from scoring.ml.studies.kinds import Kind
 from scoring.ml.studies.measures import StudyData
+from scoring.ml.studies.rival import add_differences
 from scoring.ml.studies.steps import Step
 from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.record import record_groups
@@ -31,10 +32,10 @@ def tabulate(
     """Return a table for each part (an aspect, or "") of a study of this `kind` from the steps and their `results` on
     `data`, with the rows in the order of `labels`; the first is the one that others are compared with.
 
-    A table has `name`, `columns`, `rows` (label and cells) and `tests`. A cell has the mean over seeds and its standard
-    deviation, and Student's interval over seeds; from one seed it has the interval over groups of items, if any. If the
-    kind compares rows, a cell also has the difference from the first row, paired by seed, with Holm's adjustment over
-    the rows, and `tests` has the analyses of variance by column.
+    A table has `name`, `columns` (the last ones: differences from the rival), `rows` (label and cells) and `tests`. A
+    cell has the mean over seeds and its standard deviation, and Student's interval over seeds; from one seed it has the
+    interval over groups of items, if any. If the kind compares rows, a cell also has the difference from the first row,
+    paired by seed, with Holm's adjustment over the rows, and `tests` has the analyses of variance by column.
     """
     parts: dict[str, _Cells] = {}
     for step, result in results:
@@ -44,7 +45,10 @@ def tabulate(
     labels = list(dict.fromkeys(labels))
     tables = [_tabulate_part(name, _order_rows(rows, labels), kind) for name, rows in parts.items()]
     for table in tables:
-        table["items"] = _compare_on_items(table["name"], results, data) if kind.compares_variants else None
+        table["items"] = None
+        if kind.compares_variants:
+            table["items"] = _compare_on_items(table["name"], results, data)
+            add_differences(table, results, data)
     return tables
 
 

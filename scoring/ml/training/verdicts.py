@@ -127,17 +127,22 @@ def compare_with_people(
     pairs = {aspect: judged for aspect, judged in pairs.items() if judged.texts}
     if not pairs:
         return ()
-    of_evaluator = [
-        _own_verdicts(evaluator, pairs, seed, progress)
-        if isinstance(evaluator, GivesVerdicts)
-        else _differences(evaluator, pairs, progress)
-        for evaluator in evaluators
-    ]
+    of_evaluator = [judge_pairs(evaluator, pairs, seed, progress) for evaluator in evaluators]
     return tuple(
-        {"evaluator": evaluator.name, "aspect": aspect, **_figures(judged, *said[aspect], seed)}
+        {"evaluator": evaluator.name, "aspect": aspect, **describe_agreement(judged, *said[aspect], seed)}
         for aspect, judged in pairs.items()
         for evaluator, said in zip(evaluators, of_evaluator, strict=True)
     )
+
+
+def judge_pairs(
+    evaluator: Evaluator, pairs: Mapping[str, JudgedPairs], seed: int, progress: Progress | None = None
+) -> dict[str, tuple[Floats, Ints | None]]:
+    """Return the margin of the first text of each of the `pairs` (p,), by aspect: of its scores, or p(better) -
+    p(worse) of an evaluator that compares; and such an evaluator's own verdicts (p,), else None."""
+    if isinstance(evaluator, GivesVerdicts):
+        return _own_verdicts(evaluator, pairs, seed, progress)
+    return _differences(evaluator, pairs, progress)
 
 
 def _own_verdicts(
@@ -170,7 +175,8 @@ def _differences(
     return differences
 
 
-def _figures(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
+def describe_agreement(pairs: JudgedPairs, margin: Floats, signs: Ints | None, seed: int) -> dict[str, Any]:
+    """Return the figures of `compare_with_people` for an aspect from the result of `judge_pairs`."""
     result = agree_on_pairs(margin, pairs.sign, folds=FOLDS, bootstrap=Bootstrap(cluster=pairs.group, seed=seed))
     called: dict[str, Any] = {}
     if signs is None:

@@ -41,6 +41,18 @@ def test_requests_list_the_same_kinds():
     assert tuple(KINDS) == STUDIES
 
 
+def test_ridge_is_added_where_trained_evaluators_are_compared_with_people():
+    ablation = list_variants(get_kind("ablation"), ["maude"])
+    assert (ablation[-1].evaluator, ablation[-1].is_rival) == ("ridge", True)
+    assert [row.label for row in list_variants(get_kind("seeds"), ["adversarial"])] == ["adversarial", "ridge"]
+    assert [row.is_rival for row in list_variants(get_kind("selection"))][-2:] == [False, True]
+    # It is named already; nothing is trained; the figures are no agreement with people.
+    assert [row.label for row in list_variants(get_kind("seeds"), ["ridge"])] == ["ridge"]
+    assert not any(row.is_rival for row in list_variants(get_kind("side-by-side")))
+    assert [row.label for row in list_variants(get_kind("side-by-side"), ["length"])] == ["length"]
+    assert not any(row.is_rival for row in list_variants(get_kind("delta")))
+
+
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(InvalidOption, match="seeds, ablation"):
         get_kind("seed")

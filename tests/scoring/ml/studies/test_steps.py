@@ -18,7 +18,9 @@ from scoring.ml.studies.steps import (
     plan_variants,
     split_data,
 )
-from tests.scoring.ml.studies.conftest import make_dataset, make_dialogues
+from scoring.ml.studies.table import tabulate
+from scoring.ml.types import Comparison
+from tests.scoring.ml.studies.conftest import SYSTEMS, make_dataset, make_dialogues
 from tests.scoring.ml.test_selection import dataset as make_choices
 
 
@@ -47,7 +49,9 @@ def test_variants_that_differ_only_in_scoring_share_a_training(make_design):
     variants = list_variants(get_kind("ablation"), ["perception"])
     steps = list_steps(variants, make_design("ablation", seeds=2))
     assert [step.label for step in steps] == [
-        f"{name}, seed {seed}" for seed in (13, 14) for name in ("full model", "w/o data uncertainty", "w/o context")
+        f"{name}, seed {seed}"
+        for seed, rival in ((13, ["ridge"]), (14, []))
+        for name in ("full model", "w/o data uncertainty", "w/o context", *rival)
     ]
     assert [variant.label for variant in steps[0].variants] == ["full model", "w/o model uncertainty"]
 
@@ -67,7 +71,7 @@ def test_a_part_that_the_data_lack_is_left_out_with_the_reason(make_design, data
 
 def test_digest_changes_with_everything_that_changes_the_result(make_design, data):
     design = make_design("seeds", seeds=2)
-    first, second = list_steps(list_variants(design.kind), design)
+    first, _rival, second = list_steps(list_variants(design.kind), design)
     digests = [
         digest_step(first, data, design),
         digest_step(second, data, design),
@@ -82,7 +86,7 @@ def test_digest_changes_with_everything_that_changes_the_result(make_design, dat
 
 def test_plan_has_a_range_with_the_time_to_score_the_test_part(make_design, data):
     design = make_design("seeds")
-    (step,) = list_steps(list_variants(design.kind), design)
+    step, _rival = list_steps(list_variants(design.kind), design)
     plan = plan_step(step, data, design)
     assert plan.steps == 2
     assert plan.seconds_range[0] < plan.seconds < plan.seconds_range[1]
@@ -101,6 +105,38 @@ def test_agreement_of_length_and_a_trained_evaluator(make_design, data, tmp_path
     # A third of the outputs is rated below the threshold of 5: the bad and the fair ones.
     assert trained["floors"]["good"]["constant class"]["accuracy"]["value"] == pytest.approx(2 / 3)
     assert len(trained["scores"]["shared-bert"]["good"]) == len(data.test.outputs)
+    # The rival reads the same data; better outputs are longer, and ridge has the number of words.
+    (table,) = tabulate(design.kind, results, data)
+    rows = {row["label"]: row["cells"] for row in table["rows"]}
+    assert list(rows) == ["length", "shared-bert", "ridge", "constant class"]
+    over = rows["shared-bert"]["over_rival:spearman"]
+    expected = rows["shared-bert"]["spearman"]["value"] - rows["ridge"]["spearman"]["value"]
+    assert over["value"] == pytest.approx(expected, abs=1e-5)
+    assert "over_rival:spearman" not in rows["length"] | rows["ridge"]
+
+
+def test_pairs_of_comparative_with_coverage_and_ridge_on_differences(make_design, tmp_path):
+    compared = make_dataset()
+    comparisons = tuple(
+        Comparison(item.id, a, b, rater, "good", "a" if SYSTEMS.index(a) > SYSTEMS.index(b) else "b")
+        for item in compared.items
+        for a, b in (("bad", "good"), ("fair", "bad"), ("good", "fair"))
+        for rater in ("a", "b")
+    )
+    data = StudyData(*split_data(replace(compared, ratings=(), comparisons=comparisons), 13, 0.3), ("good",))
+    design = make_design("seeds")
+    results = compute_all(design, data, tmp_path, ["comparative"])
+    (table,) = tabulate(design.kind, results, data)
+    rows = {row["label"]: row["cells"] for row in table["rows"]}
+    # Nine groups with three pairs each.
+    assert rows["comparative"]["coverage"]["n"] == rows["ridge"]["decided"]["n"] == 27
+    assert 0 <= rows["comparative"]["coverage"]["value"] <= 1
+    assert "coverage" not in rows["ridge"]
+    # Longer texts are better by construction: a regression on differences of features, the length among them, finds it.
+    assert rows["ridge"]["decided"]["value"] == 1
+    over = rows["comparative"]["over_rival:decided"]
+    assert over["value"] == pytest.approx(rows["comparative"]["decided"]["value"] - 1)
+    assert table["columns"][-1] == "over_rival:decided"
 
 
 def test_robustness_and_selection_by_length(make_design, data, tmp_path):

@@ -19,6 +19,7 @@ def make_result(label: str, value: float, scores: list[float] | None = None, low
         "parts": {"good": {label: {"spearman": cell}}},
         "floors": {"good": {"constant": {"spearman": Estimate.point(0.0, 27).as_dict()}}},
         "scores": {label: {"good": scores}} if scores else {},
+        "right": {},
     }
 
 
