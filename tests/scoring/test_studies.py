@@ -84,6 +84,25 @@ def test_command_shows_cost_then_the_table_and_latex(rated, settings):
     assert StudyStep.objects.count() == 3
 
 
+def test_trained_rows_are_compared_with_ridge(rated, settings, client):
+    words = ["seeds", "--evaluator", "adem", "--aspect", "quality", "--seeds", "1"]
+    text = command(settings, *words)
+    assert "Spearman, over ridge" in text
+    assert "Over ridge: difference from ridge" in text
+    run = Run.objects.get(kind="study")
+    (table,) = run.result["tables"]
+    assert [row["label"] for row in table["rows"]] == ["adem", "ridge"]
+    assert run.params["evaluators"] == ["adem"]
+    over = table["rows"][0]["cells"]["over_rival:spearman"]
+    own, rival = (row["cells"]["spearman"]["value"] for row in table["rows"])
+    assert over["value"] == pytest.approx(own - rival, abs=1e-5)
+    client.force_login(rated.viewer)
+    shown = reverse("scoring:study", args=["alpha", run.pk])
+    assert "Spearman, over ridge" in read_page(client.get(shown))
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{shown}table.csv").content.decode())))
+    assert "over_rival:spearman" in {row["figure"] for row in rows}
+
+
 def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):
     url = reverse("scoring:study-list", args=["alpha"])
     client.force_login(rated.researcher)

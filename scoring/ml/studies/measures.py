@@ -74,8 +74,8 @@ class Measured:
 
 def measure_agreement(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
     """Return the agreement with people by aspect: coefficients over outputs (with intervals over groups) and over
-    systems, the share of decided pairs that are right (of an evaluator that compares also `coverage`, the share of
-    them that it decides, and `right_if_called`, its accuracy there), and the figures of the evaluator's own task."""
+    systems, the share of decided pairs that are right (of an evaluator that compares also `coverage`, the share
+    that it decides, and `right_if_called`, its accuracy there), and the figures of the evaluator's own task."""
     parts: Parts = {}
     floors: Parts = {}
     scores: dict[str, dict[str, list[float | None]]] = {}

@@ -77,9 +77,9 @@ def _compare_rows(
             if aspect in by_aspect:
                 known = [math.nan if value is None else value for value in by_aspect[aspect]]
                 values.setdefault(label, []).append(np.array(known))
-    rival, *_same = values.pop(RIVAL, [None])
-    if rival is None:
+    if RIVAL not in values:
         return {}
+    rival = values.pop(RIVAL)[0]
     found = {label: compare(own, rival) for label, own in values.items()}
     adjusted = holm([difference.p for difference in found.values()])
     return {

@@ -26,6 +26,8 @@ def test_cells_have_sd_over_seeds_or_an_interval_over_groups():
     assert show_cell({**make_cell(0.5), "low": None}) == "0.500"
     assert show_cell({**make_cell(0.5), "value": None}) == show_cell(None) == "-"
     assert show_cell(make_cell(-0.5, 0.1, difference={"p_holm": 0.049})) == "−0.500* ± 0.100"
+    assert show_cell(make_cell(0.5, p=0.01, p_holm=0.049)) == "0.500† [0.400, 0.600]"
+    assert "†" not in show_cell(make_cell(0.5, p=0.01, p_holm=0.05))
     assert "*" not in show_cell(make_cell(0.5, 0.1, difference={"p_holm": 0.05}))
 
 
@@ -54,6 +56,17 @@ def test_csv_has_every_seed():
     assert rows[2]["p_holm"] == "0.01"
 
 
+def test_difference_from_ridge_is_a_column_with_its_test():
+    result = make_result("alpha")
+    (table,) = result["tables"]
+    table["columns"].append("over_rival:spearman")
+    table["rows"][0]["cells"]["over_rival:spearman"] = make_cell(0.25, p=0.01, p_holm=0.02)
+    assert r"$0.250^{\dagger}$ {\small $[0.150, 0.350]$}" in as_latex(result)
+    assert "†: p < .05" in as_text(result)
+    row = next(row for row in csv.DictReader(io.StringIO(as_csv(result))) if row["figure"] == "over_rival:spearman")
+    assert (row["p"], row["p_holm"], row["difference"]) == ("0.01", "0.02", "")
+
+
 def test_text_names_what_is_left_out():
     text = as_text(make_result("alpha"))
     assert "Left out: w/o weak supervision. there are no checkpoints" in text
@@ -72,6 +85,14 @@ def test_picture_shows_the_foremost_figure_or_the_wanted_one():
     assert plan_picture({**result, "tables": []}) is None
 
 
-@pytest.mark.parametrize(("label", "name"), [("human:a b", "human: a b"), ("sys-1", "sys-1"), ("AE", "wrong")])
+@pytest.mark.parametrize(
+    ("label", "name"),
+    [
+        ("human:a b", "human: a b"),
+        ("sys-1", "sys-1"),
+        ("AE", "wrong"),
+        ("over_rival:decided", "decided pairs right, over ridge"),
+    ],
+)
 def test_names_of_rows_and_columns(label, name):
     assert name_label(label) == name
