@@ -164,7 +164,7 @@ def _resample(
     settings: CorrelationSettings,
     bootstrap: Bootstrap,
 ) -> tuple[Estimate, float | None]:
-    """Return the mean of corr(own, human) minus corr(rival, human) with interval and p; undefined if a coefficient is."""
+    """Return the mean of corr(own, human) minus corr(rival, human) with interval and p, if all are defined."""
     result = [
         resample_correlation(metric, human, *columns, settings=settings, bootstrap=bootstrap)
         for metric in (*own, rival)
