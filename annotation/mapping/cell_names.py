@@ -33,7 +33,8 @@ _SIDE_AT_END = re.compile(rf"[ _.(\[-]{_SIDE}[)\]]?\Z", re.IGNORECASE)
 _SIDE_AT_START = re.compile(rf"{_SIDE}[ _.:-]+(?=.)", re.IGNORECASE)
 RATING_WORDS = ASPECTS | set(NAMES["value"])
 _PROPERTY_WORDS = """
-    time times seconds length language lang date type status count tokens words latency cost url file label
+    time times seconds duration length language lang date type status count tokens words latency cost url file label
+    order position trial session age
 """
 #: With a word for an output these are its properties, as in `response time`.
 _PROPERTIES = RATING_WORDS | set(_PROPERTY_WORDS.split())
@@ -41,6 +42,8 @@ _RANK_WORDS = frozenset(
     ["rank", "ranks", "ranking", "rang", "rangfolge", "platz", "platzierung", "rango", "classement"]
 )
 _GRADE_WORDS = frozenset(["note", "noten", "schulnote", "schulnoten", "gesamtnote", "zensur", "zensuren"])
+#: The number of a question before its words, as in `Q2 fluent?` and `F3: flüssig`.
+_QUESTION = re.compile(r"\A\s*[QqFf]\d{1,3}[.:)_-]?\s+(?=\S)")
 _MOST_WORDS = 3
 
 
@@ -154,10 +157,22 @@ def _has_both(rest: str, found: dict[str, tuple[str, str]]) -> bool:
     return sorted(sides) == ["a", "b"]
 
 
+def strip_question(name: str) -> str:
+    """A column's name without the number and the mark of a question."""
+    return clean_part(_QUESTION.sub("", name)) or name
+
+
+def is_property_name(name: str) -> bool:
+    """Whether a word of a name is one for what nobody rates, as in `reading time`."""
+    return any(token.word in _PROPERTIES - RATING_WORDS for token in list_tokens(name))
+
+
 def read_aspect_name(name: str) -> Cells | None:
     """Aspect and rater in the name of a column with ratings of a single system, such as `fluency (rater 2)`."""
     rater = _RATER.search(name)
     name, column = strip_scale(name), name
+    if rater is None:
+        name = strip_question(name)
     plain = clean_part(name if rater is None else name[: rater.start()] + " " + name[rater.end() :])
     last = plain.rsplit(".", 1)[-1]
     if normalize(last) not in ASPECTS and not (rater is not None and normalize(last) in RATING_WORDS):
@@ -208,10 +223,12 @@ def is_rank_name(name: str) -> bool:
 
 
 def read_systems_of_ratings(names: Sequence[str]) -> dict[str, str]:
-    """Column -> system, if at least two columns have the name of an aspect and the systems differ."""
-    found = {name: parts[0] for name in names if (parts := split_affix(_RATER.sub(" ", name), RATING_WORDS))}
-    found = {name: system for name, system in found.items() if not find_fields(system)}
-    return found if len(set(found.values())) > 1 else {}
+    """Column -> system, if at least two columns have the name of the same aspect and the systems differ."""
+    parts = {name: found for name in names if (found := split_affix(_RATER.sub(" ", name), RATING_WORDS))}
+    parts = {name: (system, normalize(aspect)) for name, (system, aspect) in parts.items() if not find_fields(system)}
+    # `Q1 fluency` and `Q2 clarity` are two questions, not two systems.
+    counts = Counter(aspect for _system, aspect in set(parts.values()))
+    return {name: system for name, (system, _aspect) in parts.items()} if max(counts.values(), default=0) > 1 else {}
 
 
 def find_pattern(cells: Sequence[Cells], free: Sequence[str]) -> Cells | None:

@@ -38,6 +38,7 @@ from .propose_ratings import (
     list_named_raters,
     list_raters,
 )
+from .propose_roles import find_roles, list_judged
 from .propose_verdicts import ask_for_verdicts, find_options, list_judges, list_verdicts, propose_verdicts
 from .propose_wide import find_output_names, list_prose, propose_wide_cells
 from .sources import Row
@@ -155,7 +156,9 @@ class _Proposer:
         self.judges: list[Cells] = []
 
     def propose(self) -> Proposal:
-        draft, shape = self.draft, self._find_shape()
+        draft = self.draft
+        find_roles(draft)
+        shape = self._find_shape()
         if shape == "pairs":
             self._propose_pairs()
         elif shape == "preference":
@@ -278,6 +281,8 @@ class _Proposer:
         aspects = [one for one in list_aspects(draft) if one.column not in values]
         known = {*values, *(one.column for one in aspects)}
         aspects += [one for one in list_named_raters(draft) if one.column not in known]
+        known.update(one.column for one in aspects)
+        aspects += [one for one in list_judged(draft) if one.column not in known]
         if not (values or aspects) and (raters := list_raters(draft)):
             draft.set_ratings(raters, _("Numbers under names of raters."))
             if not draft.choose("aspect") and not draft.candidates.get("aspect"):
