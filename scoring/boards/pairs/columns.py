@@ -6,6 +6,7 @@ from typing import Any
 from evalapp.markup import escape_latex
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
+from scoring.boards.choices import RIVAL
 from scoring.boards.render import cells
 from scoring.boards.render.cells import list_remarks
 from scoring.boards.render.console import as_lines, counting_lines, interval, test_lines
@@ -28,6 +29,8 @@ LEAD = gettext_noop("How often each evaluator agrees with human pairwise prefere
 TEMPLATE = "scoring/evaluation/pairs.html"
 #: Name of a figure in a comparison of two tables.
 FIGURE = "evaluator and figure"
+#: Place of the difference from ridge, which only some tables have.
+RIVAL_PLACE = 3
 
 
 def list_names(table: Mapping[str, Any]) -> list[str]:
@@ -128,6 +131,9 @@ def build_grid(table: Mapping[str, Any], context: Mapping[str, Any], given: Give
         Column("low", _("from"), lambda row: row["decided"]["low"], css="narrow-hide", is_detail=True),
         Column("high", _("to"), lambda row: row["decided"]["high"], css="narrow-hide", is_detail=True),
         Column("minus", _("minus %(baseline)s") % {"baseline": table["baseline"]}, value_of(1), title=minus),
+        Column("ridge", _("minus %(baseline)s") % {"baseline": RIVAL}, value_of(RIVAL_PLACE),
+               title=_("Its share minus that of ridge, on pairs with scores from both"))
+        if len(table["columns"]) > RIVAL_PLACE else None,
         Column("all", _("All pairs"), value_of(2), title=ties) if context["has_ties"] else None,
         Column("n", "n", lambda row: row["n"] or None,
                is_folded=not any(row["n"] and row.get("n_missing") for row in context["rows"])),

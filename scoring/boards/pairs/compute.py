@@ -28,6 +28,7 @@ from evalapp.stats.correlation.verdicts import (
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE, Bootstrap
 from evalapp.translation import gettext as _
 from scoring.boards.base import Data, Progress, Settings, Table, order_evaluators
+from scoring.boards.choices import RIVAL
 from scoring.boards.data.columns import Comparisons, persons
 from scoring.boards.metrics.by_ratings import describe_evaluator, nothing_left, tested_part
 from scoring.boards.metrics.compute import load_comparisons, load_scored_on
@@ -41,10 +42,13 @@ from scoring.boards.systems.rankings import read_draws
 BASELINE = "length"
 #: Names of the figures of a row.
 DECIDED, DIFFERENCE, VERDICTS = "decided pairs", f"less {BASELINE}", "all pairs"
+#: The figure of trained evaluators in a table with a trained rival.
+OVER_RIVAL = f"less {RIVAL}"
 #: Folds of groups for the threshold of ties.
 FOLDS = 5
 SEED = 13
 NO_BASELINE = f"{BASELINE} has no scores on these pairs"
+NO_RIVAL = f"{RIVAL} has no scores on these pairs"
 
 
 def compute(data: Data, query: PairsQuery, progress: Progress | None = None) -> Table:
@@ -133,7 +137,8 @@ def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, asp
 
     The figures are the share of `DECIDED` pairs that it orders like most raters (equal scores count half), the
     difference from `BASELINE` on the same pairs (`shorter`: from its reverse, if that is better), and the share of all
-    pairs with the human verdict, with a threshold for ties.
+    pairs with the human verdict, with a threshold for ties. If a ridge was trained, every other trained evaluator has
+    the difference from the best one (`OVER_RIVAL`).
 
     Pairs with outputs in training data do not count. `settings`: systems, references, test
     (permutation, bootstrap or none), evaluators. Intervals are 95 %, from resamples of groups of items. Pairs without a
@@ -149,6 +154,10 @@ def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, asp
     lot = side_value(_("The chance level"), lambda: chance_level(pairs.sign) if len(pairs) else None, None)
     n_tied = int((pairs.sign == 0).sum())
     counted = {DECIDED: len(pairs) - n_tied, DIFFERENCE: len(pairs) - n_tied, VERDICTS: len(pairs)}
+    own = [decided.as_dict(), None, verdicts.as_dict()]
+    if any(len(row["cells"]) > len(counted) for row in rows):
+        counted[OVER_RIVAL] = len(pairs) - n_tied
+        own.append(None)
     parts = [f"pairs|folds:{FOLDS}|boot:inputs|resamples:{draws.resamples}|seed:{draws.seed}"]
     parts += [f"conf:{DEFAULT_CONFIDENCE:g}", tested_part(test), f"systems:{settings['systems']}"]
     parts += [f"references:{settings['references']}", f"aspect:{aspect}{chosen_part(settings)}"]
@@ -164,7 +173,7 @@ def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, asp
         "shorter": shorter,
         "columns": [{"name": name, "n": n} for name, n in counted.items()],
         "test": test,
-        "ceiling": [decided.as_dict(), None, verdicts.as_dict()],
+        "ceiling": own,
         "by_lot": lot,
         "signature": "|".join(parts),
         **pairs.count(),
@@ -196,6 +205,7 @@ def _compute_rows(
         row = _row(one, margin, column, baseline, pairs, draws)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)
+    _compare_with_rival(rows, sets, right, pairs.cluster, draws)
     test = described(tested, names)
     test["note"] = test["note"].replace("outputs", "pairs")
     return rows, test, shorter
@@ -229,7 +239,7 @@ def _row(
     less = None if one.evaluator == BASELINE else Estimate.undefined(FAILED).as_dict()
     if less is not None:
         with side_figure(_("The difference to %(baseline)s", baseline=BASELINE)):
-            less = _less(right, baseline, pairs.cluster, draws).as_dict()
+            less = _less(right, baseline, pairs.cluster, draws, NO_BASELINE).as_dict()
     return {
         **describe_evaluator(one),
         "n": int(np.isfinite(right).sum()),
@@ -239,12 +249,34 @@ def _row(
     }
 
 
-def _less(right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap) -> Estimate:
-    """Return the difference of two shares on the pairs scored by both, with its paired interval."""
+def _compare_with_rival(
+    rows: Sequence[Table], sets: ScoredSets, right: Sequence[FloatArray], cluster: IntArray, draws: Bootstrap
+) -> None:
+    """Add the difference from the best trained ridge to the cells of trained evaluators, and no figure to the others;
+    nothing if no ridge or only ridges were trained."""
+    trained = [one.name if one.kind == "trained" and not one.is_sentinel else "" for one in sets.scored]
+    rivals = [place for place, name in enumerate(trained) if name == RIVAL and np.isfinite(right[place]).any()]
+    if not rivals or not set(trained) - {"", RIVAL}:
+        return
+    best = max(rivals, key=lambda place: float(np.nanmean(right[place])))
+    for row, name, column in zip(rows, trained, right, strict=True):
+        over = None
+        if name not in ("", RIVAL):
+            over = Estimate.undefined(FAILED).as_dict()
+            with side_figure(_("The comparison with ridge")):
+                over = _less(column, right[best], cluster, draws, NO_RIVAL).as_dict()
+        row["cells"].append(over)
+
+
+def _less(
+    right: FloatArray, baseline: FloatArray | None, cluster: IntArray, draws: Bootstrap, unknown: str
+) -> Estimate:
+    """Return the difference of two shares on the pairs scored by both, with its paired interval; `unknown` is the
+    reason if there are none."""
     difference = np.full(len(right), np.nan) if baseline is None else right - baseline
     used = np.isfinite(difference)
     if not used.any():
-        return Estimate.undefined(NO_BASELINE)
+        return Estimate.undefined(unknown)
     return share(difference[used], cluster[used], draws)
 
 

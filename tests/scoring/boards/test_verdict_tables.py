@@ -219,3 +219,26 @@ def test_all_ties_and_no_comparisons_are_reported():
     empty = make_table(nobody, [replace(scored(compared, "good", 2.0), metric=np.zeros(0))])
     assert "No output of these systems has been compared" in empty["note"]
     assert list(find_faults(PairsTable, json.loads(json.dumps(empty)), "table")) == []
+
+
+def test_trained_evaluators_are_compared_with_the_best_ridge():
+    compared = world()
+    metrics = [
+        replace(scored(compared, "mine", 2.0), kind="trained"),
+        replace(scored(compared, "ridge-1", 0.1, 2), name="ridge", kind="trained"),
+        replace(scored(compared, "ridge-2", 0.8, 3), name="ridge", kind="trained"),
+        scored(compared, "length", 0.0),
+    ]
+    table = make_table(compared, metrics)
+    assert list(find_faults(PairsTable, json.loads(json.dumps(table)), "table")) == []
+    assert table["columns"][3] == {"name": "less ridge", "n": table["n_decided"]}
+    rows = {row["evaluator"]: row["cells"] for row in table["rows"]}
+    assert [name for name, cells in rows.items() if cells[3] is not None] == ["mine"]
+    over = rows["mine"][3]
+    assert over["value"] == pytest.approx(rows["mine"][0]["value"] - rows["ridge-2"][0]["value"])
+    assert over["low"] < over["value"] < over["high"]
+    # The difference of both from the same baseline is the same difference.
+    assert over["value"] == pytest.approx(rows["mine"][1]["value"] - rows["ridge-2"][1]["value"])
+    # No column without a trained ridge, nor without another trained evaluator.
+    for part in (metrics[:1] + metrics[3:], metrics[1:]):
+        assert len(make_table(compared, part)["columns"]) == 3

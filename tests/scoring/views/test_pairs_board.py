@@ -13,7 +13,7 @@ from django.urls import reverse
 from annotation.models import Aspect, Comparison, Output, RaterFilter
 from scoring.boards.pairs.query import PairsQuery
 from scoring.boards.recompute import recompute_folder
-from scoring.models import Leaderboard, Score, ScoreSet, Snapshot
+from scoring.models import Evaluator, Leaderboard, Score, ScoreSet, Snapshot
 from scoring.selectors.leaderboards import parse_query
 from scoring.services.leaderboards import is_large
 from tests.factories import make_items, make_outputs
@@ -177,3 +177,16 @@ def test_snapshot_and_recompute(compared, client, tmp_path):
     found = [outcome for outcome in outcomes if outcome.exported.get("kind") == "pairs"]
     assert [outcome.is_equal for outcome in found] == [True], [str(d) for o in found for d in o.differences]
     assert found[0].n_numbers > 50
+
+
+def test_trained_evaluators_have_their_difference_from_ridge(compared, client):
+    for slug, name in (("random", "ridge"), ("overlap", "maude")):
+        Evaluator.objects.filter(project=compared.project, slug=slug).update(kind="trained", name=name)
+    client.force_login(compared.viewer)
+    shown = read_page(client.get(PAGE + "?intervals=1"))
+    assert "minus ridge" in shown
+    cells = {row["evaluator"]: row["cells"] for row in client.get(API).json()["rows"]}
+    assert cells["length"][3] is cells["random"][3] is None
+    assert cells["overlap"][3]["value"] == pytest.approx(cells["overlap"][0]["value"] - cells["random"][0]["value"])
+    assert "less ridge" in command()
+    assert "Less ridge" in client.get(f"{PAGE}table.tex").content.decode()
