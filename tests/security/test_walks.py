@@ -202,7 +202,8 @@ def test_request_sets_only_its_own_members(world):
         assert (project.name, project.slug, project.meta, project.deleting_at) == ("Renamed", slug, {}, None)
 
         wish = {"is_superuser": "on", "is_staff": "on", "username": "root", "password": "x", "is_active": ""}
-        anna.post("/account/", {"first_name": "Anna", "email": "", "theme": "dark", **wish})
+        anna.post("/account/", {"first_name": "Anna", "email": "", **wish})
+        anna.post("/account/display/", {"theme": "dark", "language": "", **wish})
         user = User.objects.get(pk=cast.annotator.pk)
         assert (user.first_name, user.theme, user.username) == ("Anna", "dark", "anna")
         assert (user.is_superuser, user.is_staff, user.is_active) == (False, False, True)
