@@ -21,10 +21,14 @@ def broker(url: str) -> str:
 
 
 def survive_redis_outages() -> None:
-    """Patch Kombu (5.7), which acknowledges and returns messages over the channel of a lost connection. That raises an
-    AttributeError, which ends the worker with its run. As a ConnectionError, it makes Celery connect again. No run is
-    lost, because the reconciler sends waiting runs again."""
-    from kombu.transport import redis
+    """Patch two faults of Kombu (5.7). No run is lost by either, because the reconciler sends waiting runs again.
+
+    It acknowledges and returns messages over the channel of a lost connection. That raises an AttributeError, which
+    ends the worker with its run. As a ConnectionError, it makes Celery connect again.
+
+    A message whose acknowledgement failed keeps its place for ever, so that a worker of one process takes no other one.
+    Without the place, Redis delivers the message again after `VISIBILITY_TIMEOUT`."""
+    from kombu.transport import redis, virtual
     from redis.exceptions import ConnectionError as LostConnection
 
     original = redis.Channel._connparams
@@ -35,6 +39,19 @@ def survive_redis_outages() -> None:
         return original(channel, asynchronous=asynchronous)
 
     redis.Channel._connparams = connparams  # type: ignore[method-assign]
+
+    def forget_after(send: Any) -> Any:
+        def send_and_forget(qos: Any, delivery_tag: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                send(qos, delivery_tag, *args, **kwargs)
+            except Exception:
+                virtual.QoS.ack(qos, delivery_tag)
+                raise
+
+        return send_and_forget
+
+    redis.QoS.ack = forget_after(redis.QoS.ack)  # type: ignore[method-assign]
+    redis.QoS.reject = forget_after(redis.QoS.reject)  # type: ignore[method-assign]
 
 
 def _make_schedule(settings: Any) -> dict[str, Any]:

@@ -15,7 +15,10 @@ from typing import Any
 import pytest
 from django.urls import reverse
 from django.utils import timezone
+from kombu import Connection
+from redis.exceptions import TimeoutError as NoResponse
 
+from evalapp.celery import broker
 from evalapp.common.errors import Unavailable
 from evalapp.common.models import Run, RunLog, WorkerBeat
 from evalapp.common.queue import enqueue_run, queue_has_worker, reconcile_runs
@@ -172,3 +175,22 @@ def test_queue_does_not_respond(installation):
     finally:
         os.kill(installation.stack.pid("redis"), signal.SIGCONT)
     wait_for(run, reconcile=True)
+
+
+def test_message_that_cannot_be_acknowledged_does_not_block(installation):
+    """A worker of one process has room for the next message, although Redis does not respond to its acknowledgement."""
+    url = broker(installation.stack.redis_url)
+    with Connection(url, transport_options={"socket_timeout": 0.5}) as connection:
+        channel = connection.channel()
+        channel.basic_qos(0, 1, False)
+        queue = connection.SimpleQueue("messages")
+        queue.put("text")
+        message = channel.basic_get("messages")
+        assert not channel.qos.can_consume()
+        os.kill(installation.stack.pid("redis"), signal.SIGSTOP)
+        try:
+            with pytest.raises(NoResponse):
+                message.ack()
+        finally:
+            os.kill(installation.stack.pid("redis"), signal.SIGCONT)
+        assert channel.qos.can_consume()
