@@ -181,7 +181,7 @@ CORRELATION = (
     _("groups of items"),
     _("the value of the whole: %(why)s"),
     _("too few resamples of this slice are defined"),
-    _("nothing sets the slices apart: the value of the whole"),
+    _("the subsets do not differ beyond chance"),
     _("the whole correlates perfectly"),
     _("%(n)s pairs of systems share no item"),
     _("no two systems share an item"),

@@ -186,7 +186,9 @@ def _find_exact(text: str, depth: int) -> Found | None:
         found: list[tuple[str, str | tuple[Found | str, ...]]] = []
         for name, value in values.items():
             parts = _find(value, depth - 1) if name in TEXTS else None
-            if name in TEXTS and not template.literals[0] and not (parts and all(_is_known(part) for part in parts)):
+            # Text before or after the one of the template must be known, too.
+            is_loose = not template.literals[0] or ". " in value
+            if name in TEXTS and is_loose and not (parts and all(_is_known(part) for part in parts)):
                 break
             found.append((name, value if parts is None else parts))
         else:

@@ -251,3 +251,15 @@ def test_scripts_get_the_translations_of_the_page(client: Client, monkeypatch: p
     assert found
     assert json.loads(found[1]) == messages
     assert page.index('id="catalogue"') < page.index("js/app")
+
+
+def test_names_have_the_direction_of_their_script() -> None:
+    """A name with a question mark or a number is wrong in a page of the other direction without it."""
+    named = re.compile(r"<([^<>]*)>\s*\{\{ [\w.]*\b(?:campaign|project)\.name \}\}")
+    wrong = [
+        f"{path.relative_to(ROOT)}: <{match[1]}>"
+        for path in sorted((ROOT / "templates").rglob("*.html"))
+        for match in named.finditer(path.read_text(encoding="utf-8"))
+        if match[1] != "bdi" and 'dir="auto"' not in match[1]
+    ]
+    assert wrong == []

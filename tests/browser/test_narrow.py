@@ -11,8 +11,10 @@ from playwright.sync_api import expect
 from annotation.models import Output
 from evalapp.common.runner import execute_run
 from scoring.services.scores import apply_evaluator
+from tests.browser.judging_page import open_judging_page
 from tests.cast import Cast
 from tests.factories import make_items, make_outputs, make_ratings
+from tests.judging import open_comparison
 
 pytestmark = pytest.mark.browser
 Open = Callable[..., Any]
@@ -83,3 +85,23 @@ def test_error_codes_break_only_at_hyphens(page_for: Open) -> None:
         }).map((element) => element.textContent)"""
     )
     assert broken == []
+
+
+def test_texts_in_tables_break_between_words_only(cast: Cast, page_for: Open) -> None:
+    items = make_items(cast.project, 1)
+    outputs = make_outputs(cast.project, items, ("sys-a", "sys-b"))
+    Output.objects.filter(pk=outputs[0].pk).update(text="I know one where the loser makes tea.")
+    for aspect in ("naturalness", "relevance", "informativeness"):
+        make_ratings(cast.project, outputs, aspect=aspect)
+    page = page_for(cast.researcher, width=360)
+    page.goto(f"/projects/alpha/items/{items[0].pk}/")
+    text = page.locator("td .text", has_text="the loser makes tea")
+    assert text.bounding_box()["width"] >= 200
+
+
+def test_name_of_the_campaign_breaks_between_words_only(cast: Cast, page_for: Open) -> None:
+    campaign = open_comparison(cast, name="Which description is better?")
+    page = open_judging_page(page_for(cast.annotator, width=360), campaign)
+    title = page.locator(".judging-head h1")
+    height = title.evaluate("element => parseFloat(getComputedStyle(element).lineHeight)")
+    assert title.bounding_box()["height"] < 1.5 * height

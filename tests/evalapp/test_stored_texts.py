@@ -63,6 +63,11 @@ def test_template_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ("no rater has a defined coefficient (3: fewer than 3 pairs, 2: the metric is constant)",
          "⟦no rater has a defined coefficient (⟦3: fewer than 3 pairs⟧, ⟦2: the metric is constant⟧)⟧"),
         ("Import items.jsonl and 3 more", "⟦Import ⟦items.jsonl and 3 more⟧⟧"),
+        # The first template does not take in the next sentence as a part of its own text.
+        ("It generalises to these systems, items like these. The smallest p of this test is 0.00032 before the "
+         "correction. A sentence of a person.",
+         "⟦It generalises to ⟦these systems, items like these⟧.⟧ ⟦The smallest p of this test is 0.00032 before the "
+         "correction.⟧ A sentence of a person."),
         ("fold 1 of 5, training: 1,200 of 2,000 steps", "⟦fold 1 of 5, ⟦⟦training⟧: 1,200 of 2,000 steps⟧⟧"),
     ],
 )  # fmt: skip

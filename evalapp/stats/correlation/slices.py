@@ -162,6 +162,6 @@ def _shrunken(
     z = weight * math.atanh(raw.value) + (1 - weight) * centre
     half = float(special.ndtri((1 + confidence) / 2)) * math.sqrt(weight * variance)
     if weight == 0:
-        note = "nothing sets the slices apart: the value of the whole"
+        note = "the value of the whole: the subsets do not differ beyond chance"
         return Slice(label, raw, Estimate.point(math.tanh(z), raw.n, note), weight, n)
     return Slice(label, raw, Estimate(math.tanh(z), math.tanh(z - half), math.tanh(z + half), raw.n), weight, n)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from evalapp.translation import gettext as _
+from evalapp.translation import ngettext
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.separate import SEPARATE, Inputs, ReadTexts, TextRows, map_inputs, read_columns
@@ -80,7 +81,11 @@ class SharedBert(SeveralAspects):
         steps = frame.count_steps(job, n_pairs)
         notes = labelled.omissions
         if labelled.n_merged:
-            text = _("%(n_merged)s outputs repeat another system's text and were pooled with it")
+            text = ngettext(
+                "%(n_merged)s output repeats another system's text and was pooled with it",
+                "%(n_merged)s outputs repeat another system's text and were pooled with it",
+                labelled.n_merged,
+            )
             notes.append(text % {"n_merged": labelled.n_merged})
         if job.text("pooling") == "pooler" and job.options["encoder"] is None:
             notes.append(_("the default encoder's pooler was never trained: pooling=mean suits it better"))
