@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -102,12 +102,12 @@ def compare(
     x, y, h = x[whole], y[whole], h[whole]
     if settings.level == "system":
         return _compare_systems((x, y), h, columns, settings.coefficient, bootstrap)
-    estimate, p = _resample([x], y, h, columns, settings, bootstrap.with_cluster(clusters))
-    if not estimate.is_defined:
-        return Difference(estimate, None, None)
+    result = _resample([x], y, h, columns, settings, bootstrap.with_cluster(clusters))
+    if not result.estimate.is_defined:
+        return result
     if (settings.coefficient, settings.level, settings.grouping) != ("pearson", "segment", "none"):
-        return Difference(estimate, p, None, WILLIAMS_FOR)
-    return Difference(estimate, p, _two_sided(x, y, h))
+        return replace(result, note=WILLIAMS_FOR)
+    return replace(result, williams=_two_sided(x, y, h))
 
 
 def compare_replicates(
@@ -135,7 +135,7 @@ def compare_replicates(
     clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(h))[whole]
     *own, other = (column[whole] for column in metrics)
     drawn = bootstrap.with_cluster(clusters)
-    return Difference(*_resample(own, other, h[whole], columns, settings, drawn), None)
+    return _resample(own, other, h[whole], columns, settings, drawn)
 
 
 def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Difference:
@@ -153,7 +153,7 @@ def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT
     columns = np.stack([difference[used], np.ones(n)], axis=1)
     sums = resampled_sums(columns, codes, len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)
     point = Estimate.point(float(difference[used].mean()), n)
-    return Difference(*_with_p(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap), None)
+    return add_interval(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap=bootstrap)
 
 
 def _resample(
@@ -163,7 +163,7 @@ def _resample(
     columns: Sequence[NDArray[Any]],
     settings: CorrelationSettings,
     bootstrap: Bootstrap,
-) -> tuple[Estimate, float | None]:
+) -> Difference:
     """Return the mean of corr(own, human) minus corr(rival, human) with interval and p, if all are defined."""
     result = [
         resample_correlation(metric, human, *columns, settings=settings, bootstrap=bootstrap)
@@ -171,21 +171,24 @@ def _resample(
     ]  # fmt: skip
     for estimate, _drawn, _n in result:
         if not estimate.is_defined:
-            return Estimate.undefined(estimate.note, estimate.n), None
+            return Difference(Estimate.undefined(estimate.note, estimate.n), None, None)
     *firsts, (last, last_drawn, n_clusters) = result
     point = Estimate.point(float(np.mean([one.value for one, _drawn, _n in firsts])) - last.value, last.n)
     drawn = [one for _estimate, one, _n in result]
     same = len({len(one) for one in drawn}) == 1
     values = np.mean(drawn[:-1], axis=0) - last_drawn if same else np.empty(0)
-    return _with_p(point, values, n_clusters, bootstrap)
+    return add_interval(point, values, n_clusters, bootstrap=bootstrap)
 
 
-def _with_p(
-    point: Estimate, values: FloatArray, clusters: dict[str, int], bootstrap: Bootstrap
-) -> tuple[Estimate, float | None]:
+def add_interval(
+    point: Estimate, values: FloatArray, clusters: dict[str, int], *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+) -> Difference:
+    """Return the difference `point` with interval and p (as in `compare`) from its `values` (resamples,) in resamples
+    of `clusters`, their number by name."""
     estimate = with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence)
     # Resamples without variance are informative only if both are equal in each.
-    return estimate, _bootstrap_p(values) if estimate.has_interval or (values.size and not values.any()) else None
+    known = estimate.has_interval or (values.size and not values.any())
+    return Difference(estimate, _bootstrap_p(values) if known else None, None)
 
 
 def _compare_systems(

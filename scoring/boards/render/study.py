@@ -32,6 +32,8 @@ FIGURES = {
     "mcc": gettext_noop("MCC"),
     "auroc": gettext_noop("AUROC"),
     "r2": gettext_noop("R²"),
+    "ceiling": gettext_noop("highest R²"),
+    "m1_spearman": gettext_noop("Spearman with M1"),
     "mse": gettext_noop("MSE"),
     "constant": gettext_noop("MSE of the mean"),
     "gold": gettext_noop("gold"),
@@ -65,7 +67,7 @@ FIGURES = {
 }
 #: The column that the picture shows first: the foremost figure of the paper, by evaluator.
 FOREMOST = {"shared-bert": "f1", "comparative": "system_spearman", "perception": "system_pearson", "ream": "r2"}
-_HUMAN, _OVER = "human:", "over_rival:"
+_HUMAN, _OVER, _M1 = "human:", "over_rival:", "m1:"
 DIGITS = 3
 ALPHA = 0.05
 
@@ -78,6 +80,8 @@ def name_label(label: str) -> str:
         return _(label)
     if label.startswith(_HUMAN):
         return _("human: %(aspect)s") % {"aspect": label.removeprefix(_HUMAN)}
+    if label.startswith(_M1):
+        return f"M1: {label.removeprefix(_M1)}"
     if label.startswith(_OVER):
         return _("%(figure)s, over ridge") % {"figure": name_label(label.removeprefix(_OVER))}
     return _(FIGURES[label]) if label in FIGURES else label
@@ -154,6 +158,12 @@ def list_remarks(result: Mapping[str, Any]) -> list[str]:
     cells = [cell for table in result["tables"] for row in table["rows"] for cell in row["cells"].values()]
     if any(map(is_starred, cells)):
         remarks.append(_("* differs from the first row: paired t-test over seeds, p < .05 after Holm’s correction."))
+    if "m1_spearman" in list_columns(result):
+        text = _(
+            "M1: share of judgements that a system is at least as good as the reference. Spearman with M1: mean over "
+            "seeds; these systems, 95 % over groups of items."
+        )
+        remarks.append(text)
     if any(column.startswith(_OVER) for column in list_columns(result)):
         text = _(
             "Over ridge: difference from ridge, a regression on frozen vectors that is trained in seconds; mean over "

@@ -114,7 +114,7 @@ class Kind:
     @property
     def has_rival(self) -> bool:
         """Whether the figures are agreement with people, so that trained evaluators must beat the rival."""
-        return self.measure in ("measure_agreement", "measure_selections")
+        return self.measure in ("measure_agreement", "measure_selections", "measure_systems")
 
     @property
     def compares_variants(self) -> bool:

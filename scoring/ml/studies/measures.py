@@ -21,6 +21,7 @@ from evalapp.stats.correlation.verdicts import outcomes
 from evalapp.translation import gettext_noop
 from scoring.ml.base import Evaluator, Floats, Query
 from scoring.ml.errors import ScoringError
+from scoring.ml.studies.m1 import LEAST_SYSTEMS, make_order
 from scoring.ml.training.gold import RatedOutputs, collect_rated_outputs
 from scoring.ml.training.record import correlate_with_people, data_hash, score_by_aspect
 from scoring.ml.training.verdicts import collect_pairs, describe_agreement, judge_pairs
@@ -37,8 +38,6 @@ REPLIES = 1000
 CHANCE = gettext_noop("at random")
 #: The row of a classifier that always gives the more frequent class (accuracy) or always says good (F1).
 MAJORITY = gettext_noop("constant class")
-#: Systems that are needed for a coefficient over systems.
-LEAST_SYSTEMS = 3
 
 
 @dataclass(frozen=True)
@@ -64,12 +63,14 @@ class StudyData:
 @dataclass(frozen=True)
 class Measured:
     """The cells of a step, and those of rows that depend on no training (`floors`). By row and aspect: `scores` of the
-    rated outputs of the test part, and for each of its compared pairs whether it is `right` (1, 0, or 1/2)."""
+    rated outputs of the test part, for each of its compared pairs whether it is `right` (1, 0, or 1/2), and the
+    coefficients of `m1.SystemOrder` (`orders`)."""
 
     parts: Parts
     floors: Parts = field(default_factory=dict)
     scores: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     right: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    orders: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
 
 
 def measure_agreement(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
@@ -157,13 +158,15 @@ def _predictions(scorer: Any, test: Dataset) -> dict[str, Cell]:
     pairs = {name: share for name, share in report.accuracy.items() if report.n_pairs[name]}
     return {
         "r2": make_cell(report.r2, report.n),
+        "ceiling": make_cell(report.ceiling, report.n),
         "mse": make_cell(report.mse, report.n),
         **{f"prefers_{name}": make_cell(share, report.n_pairs[name]) for name, share in pairs.items()},
     }
 
 
 def measure_systems(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
-    """Return the score of every system of the test part by each scorer, and its mean rating."""
+    """Return the score of every system of the test part by each scorer, its mean rating, and its Turing M1, with the
+    correlation of the scores with M1."""
     systems: dict[str, list[Record]] = {}
     for record in data.test.outputs_with_context():
         systems.setdefault(record.system, []).append(record)
@@ -175,14 +178,21 @@ def measure_systems(scorers: Mapping[str, Evaluator], data: StudyData, seed: int
             done += 1
             tick(done, total)
     human: dict[str, dict[str, Cell]] = {}
+    orders: dict[str, dict[str, list[float | None]]] = {}
     for aspect in data.aspects:
         rated = collect_rated_outputs(data.test, aspect)
+        order = make_order(data.test, aspect)
+        for row in order.ranking.systems if order else ():
+            human.setdefault(str(row.system), {})[f"m1:{aspect}"] = row.estimate.as_dict()
+        for label, scorer in scorers.items() if order else ():
+            if order and scorer_covers(scorer, aspect):
+                orders.setdefault(label, {})[aspect] = order.correlate(scorer, systems, aspect)
         of_system: dict[str, list[float]] = {}
         for record, values in zip(rated.records, rated.values, strict=True):
             of_system.setdefault(record.system, []).append(float(values.mean()))
         for name, means in of_system.items():
             human.setdefault(name, {})[f"human:{aspect}"] = make_cell(float(np.mean(means)), len(means))
-    return Measured({"": rows}, {"": human})
+    return Measured({"": rows}, {"": human}, orders=orders)
 
 
 def measure_deltas(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:

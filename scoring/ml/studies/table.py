@@ -15,6 +15,7 @@ from evalapp.stats.core.replicates import blocked_anova, estimate_mean, one_way_
 from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import compare_all
 from scoring.ml.studies.kinds import Kind
+from scoring.ml.studies.m1 import make_order, tabulate_order
 from scoring.ml.studies.measures import StudyData
 from scoring.ml.studies.rival import add_differences
 from scoring.ml.studies.steps import Step
@@ -49,7 +50,18 @@ def tabulate(
         if kind.compares_variants:
             table["items"] = _compare_on_items(table["name"], results, data)
             add_differences(table, results, data)
-    return tables
+    return [*tables, *_tabulate_orders(results, data)]
+
+
+def _tabulate_orders(results: Sequence[tuple[Step, Result]], data: StudyData) -> list[dict[str, Any]]:
+    """The tables of correlations with M1 by aspect."""
+    found: dict[str, dict[str, list[Any]]] = {}
+    for _step, result in results:
+        for label, by_aspect in result["orders"].items():
+            for aspect, values in by_aspect.items():
+                found.setdefault(aspect, {}).setdefault(label, []).append(values)
+    orders = {aspect: make_order(data.test, aspect) for aspect in found}
+    return [tabulate_order(aspect, order, found[aspect]) for aspect, order in orders.items() if order]
 
 
 def _order_rows(rows: _Cells, labels: Sequence[str]) -> _Cells:

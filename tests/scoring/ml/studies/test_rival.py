@@ -14,7 +14,7 @@ def make_step(label: str, seed: int | None, scores: list[float], right: list[flo
     cell = {"value": 0.5, "low": None, "high": None, "n": 27, "note": ""}
     result = {
         "parts": {"good": {label: {"spearman": cell}}}, "floors": {}, "scores": {label: {"good": scores}},
-        "right": {label: {"good": right}} if right else {},
+        "right": {label: {"good": right}} if right else {}, "orders": {},
     }  # fmt: skip
     return Step((Variant(label, "ridge"),), seed), result
 

@@ -158,7 +158,8 @@ def test_robustness_and_selection_by_length(make_design, data, tmp_path):
 
 
 def test_systems_deltas_and_reliability(make_design, data, tmp_path):
-    (_step, result), = compute_all(make_design("p-sys"), data, tmp_path / "p")  # fmt: skip
+    (_step, result), (_other, rival) = compute_all(make_design("p-sys"), data, tmp_path / "p")
+    assert list(rival["parts"][""]["good"]) == ["ridge"]
     assert {row: cells["perception"]["n"] for row, cells in result["parts"][""].items()} == dict.fromkeys(
         ("bad", "fair", "good"), len(data.test.items)
     )

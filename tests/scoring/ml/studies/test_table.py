@@ -20,6 +20,7 @@ def make_result(label: str, value: float, scores: list[float] | None = None, low
         "floors": {"good": {"constant": {"spearman": Estimate.point(0.0, 27).as_dict()}}},
         "scores": {label: {"good": scores}} if scores else {},
         "right": {},
+        "orders": {},
     }
 
 
