@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
 
-from annotation.models import Output
+from annotation.models import Aspect, Comparison, Output
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.jobs import get_job
 from evalapp.common.models import Run
@@ -101,6 +101,34 @@ def test_trained_rows_are_compared_with_ridge(rated, settings, client):
     assert "Spearman, over ridge" in read_page(client.get(shown))
     rows = list(csv.DictReader(io.StringIO(client.get(f"{shown}table.csv").content.decode())))
     assert "over_rival:spearman" in {row["figure"] for row in rows}
+
+
+def test_scores_of_systems_are_compared_with_m1(rated, settings, client):
+    aspect = Aspect.objects.get(project=rated.project, name="quality")
+    # Longer texts are more often as good as the reference.
+    Comparison.objects.bulk_create(
+        Comparison(
+            project=rated.project, output_a=output, reference=0, aspect=aspect, rater="judge",
+            verdict="tie" if output.pk % 5 < 2 * "abc".index(output.system.name[-1]) else "b",
+        )
+        for output in Output.objects.filter(project=rated.project).select_related("system")
+    )  # fmt: skip
+    text = command(settings, "p-sys", "--aspect", "quality", "--seeds", "1", "--set", "epochs=1")
+    assert "M1: quality" in text
+    assert "these systems, 95 % over groups of items" in text
+    run = Run.objects.get(kind="study")
+    systems, orders = run.result["tables"]
+    m1 = {row["label"]: row["cells"]["m1:quality"]["value"] for row in systems["rows"]}
+    assert m1["sys-a"] == 0
+    assert m1["sys-b"] < m1["sys-c"]
+    assert [row["label"] for row in orders["rows"]] == ["perception", "ridge"]
+    cells = {row["label"]: row["cells"] for row in orders["rows"]}
+    over = cells["perception"]["over_rival:m1_spearman"]["value"]
+    expected = cells["perception"]["m1_spearman"]["value"] - cells["ridge"]["m1_spearman"]["value"]
+    assert over == pytest.approx(expected)
+    client.force_login(rated.viewer)
+    shown = read_page(client.get(reverse("scoring:study", args=["alpha", run.pk])))
+    assert "Spearman with M1, over ridge" in shown
 
 
 def test_pages_from_check_to_table_figure_and_latex(rated, settings, client):

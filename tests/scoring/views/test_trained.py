@@ -405,3 +405,15 @@ def test_page_shows_how_often_verdicts_decide_and_are_right(researcher, toy):
     page = html.fromstring(researcher.get(address("evaluator", "judge")).content)
     rows = [" ".join(line.text_content().split()) for line in page.xpath("//section[@id='verdicts']//tbody/tr")]
     assert rows == ["quality 400 0.431 0.381 to 0.481 0.871 0.821 to 0.921 0.778 0.728 to 0.828"]
+
+
+def test_page_shows_highest_r2_and_preference_of_reliabilities(researcher, toy):
+    row = make_trained(toy.project, "chooser", "ream")
+    assert "held-out-references" not in read_page(researcher.get(address("evaluator", "chooser")))
+    metrics = {"r2": -0.021, "r2_ceiling": 0.143, "preference_add": 0.762, "preference_replace": 0.718}
+    row.record["models"][0]["metrics"] = metrics
+    row.save()
+    page = html.fromstring(researcher.get(address("evaluator", "chooser")).content)
+    (line,) = page.xpath("//section[@id='held-out-references']//tbody/tr")
+    assert line.text_content().split() == ["−0.021", "0.143", "0.762", "0.718"]
+    assert page.xpath(f"//section[@id='held-out-references']//a[@href='{address('reliability-curves')}']")
