@@ -27,6 +27,9 @@ PERMISSIONS = ", ".join(
     )
 )  # fmt: skip
 
+#: What monitoring programs and browsers ask for even when the database is unavailable.
+SESSIONLESS = ("/health/", "/metrics", "/static/", "/favicon.ico", "/robots.txt")
+
 #: Reports by link are kept out of search engines, and their links out of the Referer header of other sites.
 SHARED = "/reports/"
 
@@ -50,6 +53,19 @@ class Headers:
             response.headers["X-Robots-Tag"] = "noindex, nofollow, noarchive"
             response.headers["Referrer-Policy"] = "no-referrer"
         return response
+
+
+class Sessionless:
+    """Drops the cookies of requests that need no session: reading it would need the database. Runs before the
+    session."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.path_info.startswith(SESSIONLESS):
+            request.META.pop("HTTP_COOKIE", None)
+        return self.get_response(request)
 
 
 class Language:

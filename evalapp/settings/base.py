@@ -55,6 +55,7 @@ MIDDLEWARE = [
     "evalapp.common.logs.RequestNumber",
     "csp.middleware.CSPMiddleware",
     "evalapp.common.middleware.Headers",
+    "evalapp.common.middleware.Sessionless",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -7,12 +7,14 @@ import logging
 import sys
 import threading
 import time
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
+from django.db import OperationalError
 from django.test import Client
-from django.utils import timezone
+from django.utils import timezone, translation
 
+from evalapp.accounts.sessions import SessionStore
 from evalapp.common import health, logs
 from evalapp.common.models import Run, WorkerBeat
 from evalapp.common.runner import execute_run
@@ -53,6 +55,38 @@ def test_without_disk_space_or_database_it_is_not_ready(client, alone, monkeypat
     answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["status"]) == (503, "unavailable")
     assert client.get("/health/live").status_code == 200
+
+
+@pytest.fixture
+def cookies(cast, client):
+    """A client whose session cannot be read: the database is gone."""
+    client.force_login(cast.owner)
+    client.cookies["display"] = "dark.normal.system.ar"
+    with patch.object(SessionStore, "load", side_effect=OperationalError("server closed the connection")):
+        yield client
+
+
+@pytest.mark.promise("health")
+def test_health_needs_no_session(cookies, alone, monkeypatch, django_assert_num_queries):
+    with django_assert_num_queries(0):
+        assert cookies.get("/health/live").json() == {"status": "ok"}
+        for path in ("/favicon.ico", "/robots.txt", "/static/none.css"):
+            assert cookies.get(path).status_code == 404, path
+    monkeypatch.setattr(health, "_database", lambda: False)
+    with django_assert_num_queries(0):
+        assert cookies.get("/health/ready").status_code == 503
+        assert 'evalapp_up{part="database"} 0' in cookies.get("/metrics").content.decode()
+
+
+@pytest.mark.promise("health")
+def test_page_without_database_is_an_error_page(cookies, monkeypatch, django_assert_num_queries):
+    """It needs no database itself, and states its language."""
+    monkeypatch.setattr("evalapp.common.outages._is_file_trouble", lambda text: "closed the connection" in text)
+    cookies.raise_request_exception = False
+    with django_assert_num_queries(0), translation.override("ar"):
+        answer = cookies.get("/")
+    assert answer.status_code == 503
+    assert '<html lang="ar" dir="rtl">' in answer.content.decode()
 
 
 @pytest.mark.promise("health")
