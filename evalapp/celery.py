@@ -73,6 +73,16 @@ def _make_schedule(settings: Any) -> dict[str, Any]:
             "schedule": 30.0,
             "options": {"queue": "live", "expires": 30},
         },
+        "delete-old-mails": {
+            "task": "evalapp.delete_old_mails",
+            "schedule": crontab(hour=4, minute=10),
+            "options": {"queue": "cpu", "expires": 12 * 3600},
+        },
+        "delete-old-events": {
+            "task": "evalapp.delete_old_events",
+            "schedule": crontab(hour=4, minute=20),
+            "options": {"queue": "cpu", "expires": 12 * 3600},
+        },
         # Every day, in case no scheduler runs on Monday morning.
         "report-week": {
             "task": "evalapp.report_week",

@@ -3,9 +3,11 @@
 Completion and failed control items are found by looking at what is stored, not while an answer is stored: the last two
 answers may arrive at once, and judging needs no further queries."""
 
+import logging
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 from django.urls import reverse
 from django.utils import timezone
@@ -25,7 +27,9 @@ from annotation.models import (
 from annotation.selectors.campaigns_watch import count_open_slots
 from evalapp.accounts.models import Project
 from evalapp.accounts.selectors import rater_names
-from evalapp.events.services.recording import is_recorded, record_event
+from evalapp.events.services.recording import is_recorded, list_unrecorded, record_event
+
+log = logging.getLogger(__name__)
 
 #: Campaigns in which nobody worked for this time have no new events. After an outage of the workers for less than
 #: this, nothing is missing.
@@ -52,11 +56,11 @@ def _find_complete(recent: QuerySet[Campaign]) -> None:
     # With adaptive pair selection, the pool keeps the pairs that were not needed.
     is_begun = Q(begun_count__gte=F("unit_count")) | ~Exists(slots.filter(state=Slot.State.POOL))
     complete = recent.filter(is_begun, ~Exists(slots.filter(state=Slot.State.FREE)), ~Exists(held), unit_count__gt=0)
-    for campaign in complete:
-        # Answers that are removed later let it become complete again.
-        key = f"judging:{campaign.pk}:{campaign.removed_count}"
-        if is_recorded(project=campaign.project, kind="campaign.complete", key=key):
-            continue
+    # Answers that are removed later let it become complete again.
+    campaigns = {f"judging:{campaign.pk}:{campaign.removed_count}": campaign for campaign in complete}
+    projects = {key: campaign.project for key, campaign in campaigns.items()}
+    for key in list_unrecorded(kind="campaign.complete", keys=projects):
+        campaign = campaigns[key]
         annotators = CampaignMember.objects.filter(campaign=campaign, done__gt=0).count()
         data = {"answers": campaign.unit_count * campaign.overlap, "annotators": annotators}
         _record(campaign, "campaign.complete", key, data)
@@ -72,14 +76,13 @@ def _find_failed_controls(recent: QuerySet[Campaign]) -> None:
     counts = (
         judged.order_by().values("campaign", "annotator").annotate(n=Count("pk"), failed=Count("pk", Q(passed=False)))
     )
-    for row in counts:
-        campaign, user = campaigns[row["campaign"]], row["annotator"]
-        key = f"judging:{campaign.pk}:{user}"
-        if not fails_controls(row["failed"], row["n"]) or is_recorded(
-            project=campaign.project, kind="controls.failed", key=key
-        ):
-            continue
-        rater = rater_names(campaign.project_id).get(user)
+    failing = {f"judging:{row['campaign']}:{row['annotator']}": row for row in counts
+               if fails_controls(row["failed"], row["n"])}  # fmt: skip
+    projects = {key: campaigns[row["campaign"]].project for key, row in failing.items()}
+    for key in list_unrecorded(kind="controls.failed", keys=projects):
+        row = failing[key]
+        campaign = campaigns[row["campaign"]]
+        rater = rater_names(campaign.project_id).get(row["annotator"])
         _record(campaign, "controls.failed", key, {"rater": rater, "failed": row["failed"], "controls": row["n"]})
 
 
@@ -98,9 +101,16 @@ def _record(campaign: Campaign, kind: str, key: str, data: dict[str, Any]) -> No
 
 
 def record_participant_end(person: Participant, state: str) -> None:
-    """Record that a hired participant has finished, in the caller's transaction."""
+    """Record that a hired participant has finished, in the caller's transaction, which goes on without the event if it
+    cannot be recorded: the participant's answers and code are worth more."""
     campaign = person.recruitment.campaign
-    _record(campaign, "participant.finished", "", {"participant": person.pk, "state": state})
+    try:
+        with transaction.atomic():
+            _record(campaign, "participant.finished", "", {"participant": person.pk, "state": state})
+    except Exception:
+        if transaction.get_rollback():
+            raise  # the connection is lost, and the caller's changes with it
+        log.exception("the end of participant %s is not reported", person.pk)
 
 
 # ---- the week -----------------------------------------------------------------------------------------------

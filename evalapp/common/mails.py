@@ -60,7 +60,7 @@ def send_mail(*, to: str, template: str, context: dict[str, Any], project: Any =
         project=project,
         about=about,
     )
-    transaction.on_commit(lambda: OUTBOX.dispatch(mail))
+    transaction.on_commit(lambda: OUTBOX.dispatch(mail), robust=True)
     return mail
 
 
@@ -117,3 +117,8 @@ def cancel_mails(*, about: str) -> int:
 def resend_mails() -> int:
     """Send the messages of mails that are due or that the queue has lost. Returns their number."""
     return OUTBOX.resend()
+
+
+def delete_old_mails() -> int:
+    """Delete mails that were sent or given up long ago. Returns their number."""
+    return OUTBOX.delete_old()

@@ -75,13 +75,17 @@ class Outbox:
         return bool(changed) and is_final
 
     def resend(self) -> int:
-        """Send the messages of rows that are due or that the queue has lost, and delete old rows. Returns the number of
-        messages."""
+        """Send the messages of rows that are due or that the queue has lost. Returns their number."""
         now = timezone.now()
         due = self.model.objects.filter(state=self.model.State.WAITING, due_at__lte=now)
         unsent = due.filter(Q(queued_at=None) | Q(queued_at__lt=now - RESEND)).order_by("pk")
-        self.model.objects.filter(finished_at__lt=now - self.retention).delete()
         return sum(self.dispatch(row) for row in unsent.only("pk")[:MOST])
+
+    def delete_old(self) -> int:
+        """Delete the rows whose retention has passed, once a day because it reads the whole table. Returns their
+        number."""
+        old = self.model.objects.filter(finished_at__lt=timezone.now() - self.retention)
+        return int(old.delete()[0])
 
     def _find_waiting(self, pk: int) -> QuerySet:
         rows: QuerySet = self.model.objects.filter(pk=pk, state=self.model.State.WAITING)

@@ -19,7 +19,7 @@ from evalapp.celery import app
 from .audit_chain import seal
 from .backup.nightly import make_nightly_backup
 from .idempotency import sweep_keys
-from .mails import deliver_mail, resend_mails
+from .mails import delete_old_mails, deliver_mail, resend_mails
 from .models import WorkerBeat
 from .outages import by_the_clock
 from .queue import reconcile_runs, return_lost_run
@@ -53,6 +53,11 @@ def reconcile() -> dict[str, int] | None:
     by_the_clock(resend_mails)
     by_the_clock(sweep_keys)
     return counts
+
+
+@app.task(name="evalapp.delete_old_mails")
+def delete_old_mails_daily() -> None:
+    by_the_clock(delete_old_mails)
 
 
 @app.task(name="evalapp.back_up")

@@ -1,4 +1,4 @@
-"""Celery tasks of events: deliver one, find and resend others. Each is a single call."""
+"""Celery tasks of events: deliver one, find, resend and delete others. Each is a single call."""
 
 from datetime import timedelta
 
@@ -8,7 +8,7 @@ from evalapp.celery import app
 from evalapp.common.hooks import EVENT_FINDERS, WEEK_REPORTERS
 from evalapp.common.outages import by_the_clock
 
-from .services.delivering import deliver, resend_deliveries
+from .services.delivering import delete_old_events, deliver, resend_deliveries
 
 
 @app.task(name="evalapp.deliver_event")
@@ -21,6 +21,11 @@ def watch_events() -> int | None:
     count = by_the_clock(resend_deliveries)
     by_the_clock(EVENT_FINDERS.call)
     return count
+
+
+@app.task(name="evalapp.delete_old_events")
+def delete_old_events_daily() -> None:
+    by_the_clock(delete_old_events)
 
 
 @app.task(name="evalapp.report_week")

@@ -97,8 +97,13 @@ def _note_failure(delivery: Delivery, failure: Undelivered) -> None:
 
 
 def resend_deliveries() -> int:
-    """Send the messages of deliveries that are due or that the queue has lost, and delete old events. Returns the
-    number of messages. Events with a key remain, so that they are not found again."""
+    """Send the messages of deliveries that are due or that the queue has lost. Returns their number."""
+    return OUTBOX.resend()
+
+
+def delete_old_events() -> None:
+    """Delete events and deliveries whose retention has passed. Events with a key remain, so that they are not found
+    again."""
     old = Event.objects.filter(created_at__lt=timezone.now() - OUTBOX.retention)
     old.exclude(deliveries__state=Delivery.State.WAITING).filter(key="").delete()
-    return OUTBOX.resend()
+    OUTBOX.delete_old()

@@ -1,6 +1,7 @@
 """Record events in the transaction in which they happen, so that an event of a transaction that is rolled back is never
 reported, and one that is committed is reported at least once."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -48,10 +49,16 @@ def is_recorded(*, project: Project, kind: str, key: str) -> bool:
     return Event.objects.filter(project=project, kind=kind, key=key).exists()
 
 
+def list_unrecorded(*, kind: str, keys: Mapping[str, Project]) -> list[str]:
+    """Return the keys, each with its project, whose event was not recorded before; by one query for all."""
+    known = Event.objects.filter(project__in=set(keys.values()), kind=kind, key__in=list(keys))
+    return sorted(keys.keys() - set(known.values_list("key", flat=True)))
+
+
 def plan_delivery(event: Event, webhook: Webhook) -> Delivery:
     """Create a delivery, which a worker sends after the transaction."""
     delivery = Delivery.objects.create(webhook=webhook, event=event)
-    transaction.on_commit(lambda: OUTBOX.dispatch(delivery))
+    transaction.on_commit(lambda: OUTBOX.dispatch(delivery), robust=True)
     return delivery
 
 

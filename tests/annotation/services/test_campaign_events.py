@@ -7,7 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from annotation.models import Assignment, Campaign, CampaignMember, Judgement
@@ -86,6 +87,18 @@ def test_a_campaign_that_nobody_works_in_is_not_looked_at(cast):
     assert not Event.objects.exists()
 
 
+def test_the_number_of_queries_does_not_grow_with_the_campaigns(cast):
+    counts = []
+    for name in ("first", "second"):
+        judge_all(cast.annotator, open_for(cast, name=name))
+        find_campaign_events()
+        with CaptureQueriesContext(connection) as captured:
+            find_campaign_events()
+        counts.append(len(captured))
+    assert Event.objects.count() == 2
+    assert counts[0] == counts[1]
+
+
 def test_an_annotator_who_fails_control_items(cast):
     study = Study(cast, plan={"controls": CONTROLS, "max_per_annotator": None})
     campaign = study.campaign
@@ -130,6 +143,20 @@ def test_a_participant_who_has_finished(cast):
     (data,) = list_events("participant.finished")
     assert (data["participant"], data["state"]) == (person.pk, "passed")
     assert "worker-7" not in str(data)
+
+
+def test_a_participant_finishes_even_if_the_event_cannot_be_recorded(cast, monkeypatch, caplog):
+    def fail(*_arguments: object) -> None:
+        Event.objects.create(kind="x")  # a fault of the database, which ends PostgreSQL's transaction
+
+    monkeypatch.setattr("evalapp.events.services.recording.send_event_mails", fail)
+    study = Study(cast, consent="")
+    applicant = Applicant("worker-7", {}, "browser")
+    person = join_study(recruitment=study.link, applicant=applicant, entry=Entry(0, {}))
+    judge_all_of_study(person.user, study.campaign, 4)
+    person.refresh_from_db()
+    assert (person.state, Event.objects.count()) == ("passed", 0)
+    assert f"the end of participant {person.pk} is not reported" in caplog.text
 
 
 MONDAY = datetime(2026, 11, 16, tzinfo=UTC)

@@ -19,6 +19,8 @@ from evalapp.common.mails import (
     site_address,
 )
 from evalapp.common.models import AuditEvent, Mail
+from evalapp.common.tasks import delete_old_mails_daily
+from evalapp.events.services.delivering import resend_deliveries
 
 from .smtp_server import smtp_server
 
@@ -129,8 +131,19 @@ def test_lost_messages_are_sent_again_and_old_rows_go(db, sent):
     Mail.objects.filter(pk=old.pk).update(state=Mail.State.SENT, finished_at=now - timedelta(days=31))
     assert resend_mails() == 1
     assert sent == [lost.pk]
-    assert not Mail.objects.filter(pk=old.pk).exists()
     assert resend_mails() == 0
+    assert Mail.objects.count() == 4
+    delete_old_mails_daily()
+    assert not Mail.objects.filter(pk=old.pk).exists()
+    assert Mail.objects.count() == 3
+
+
+def test_looking_for_lost_messages_deletes_nothing(db, sent, django_assert_num_queries):
+    """It happens every few seconds; deleting old rows reads the whole table."""
+    with django_assert_num_queries(1):
+        assert resend_mails() == 0
+    with django_assert_num_queries(1):
+        assert resend_deliveries() == 0
 
 
 def test_without_the_queue_a_mail_waits_in_the_database(db, monkeypatch, django_capture_on_commit_callbacks):

@@ -26,6 +26,7 @@ from evalapp.events.services.webhooks import (
     send_test,
     update_webhook,
 )
+from evalapp.events.tasks import delete_old_events_daily
 from evalapp.layout import FILES
 
 from .conftest import catch_messages
@@ -276,6 +277,6 @@ def test_old_rows_are_deleted_but_no_event_is_reported_twice(cast, hook, receive
         deliver(delivery.pk)
     Event.objects.update(created_at=old)
     Delivery.objects.filter(state=Delivery.State.DELIVERED).update(finished_at=old)
-    resend_deliveries()
+    delete_old_events_daily()
     assert set(Event.objects.values_list("key", "deliveries__state")) == {("judging:3", None), ("", "waiting")}
     assert record(cast.project, key="judging:3") is None

@@ -28,7 +28,8 @@ from .receiver import run_receiver
 def test_every_scheduled_task_exists():
     celery.app.loader.import_default_modules()
     names = {entry["task"] for entry in celery.app.conf.beat_schedule.values()}
-    assert {"evalapp.watch_events", "evalapp.report_week"} <= names <= set(celery.app.tasks)
+    expected = {"evalapp.watch_events", "evalapp.report_week", "evalapp.delete_old_mails", "evalapp.delete_old_events"}
+    assert expected <= names <= set(celery.app.tasks)
     assert "evalapp.deliver_event" in celery.app.tasks
 
 
