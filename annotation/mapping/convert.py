@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from evalapp.translation import gettext as _
 
 from .cells import Cell, FieldReaders, Read, cut_turns, make_reader, make_text_reader, read_ratings, read_source
 from .mapping import ITEM_FIELDS, Cells, Mapping, Turns
-from .numbers import ColumnNumbers
+from .numbers import ColumnNumbers, RatingLimits, find_limits
 from .patterns import split_cell
 from .plan import Fault, make_plan
 from .presets import flatten_table
@@ -139,9 +140,10 @@ class _Converter:
             for column, cells in plan.outputs
         ]
         known = mapping.values.get("value", {})
+        self.limits: dict[str, RatingLimits] | None = None
         self.ratings = [
             self.readers.make_cell(
-                column, make_reader(column, read_ratings, self._make_numbers(column, known)), "value",
+                column, make_reader(column, read_ratings, self._make_numbers(column, known, True)), "value",
                 ("system", "rater", "aspect"), cells,
             )
             for column, cells in plan.ratings
@@ -164,18 +166,31 @@ class _Converter:
             return set()
         return {cell.column for cell in self.ratings if cell.column.startswith(lists)}
 
-    def _make_numbers(self, column: str, known: dict[str, Any]) -> ColumnNumbers:
-        """The reader of a column's numbers. Programs write aligned files, with decimal points."""
-        stated = "." if self.table.format == "lines" else self.mapping.reading.decimal
-        return ColumnNumbers(known, stated, lambda: self._read_column(column))
+    def _make_numbers(self, column: str, known: dict[str, Any], is_rating: bool = False) -> ColumnNumbers:
+        """The reader of a column's numbers. Programs write aligned files, with decimal points and without codes for
+        missing answers."""
+        if self.table.format == "lines":
+            return ColumnNumbers(known, ".")
+        limits = (lambda: self._find_limits(column)) if is_rating else (lambda: None)
+        return ColumnNumbers(known, self.mapping.reading.decimal, lambda: self._read_column(column), limits)
+
+    def _find_limits(self, column: str) -> RatingLimits | None:
+        if self.limits is None:  # of all columns at once, because it reads the whole file
+            known = self.mapping.values.get("value", {})
+            self.limits = find_limits([cell.column for cell in self.ratings], self._list_parts(), known)
+        return self.limits.get(column)
+
+    def _list_parts(self) -> Iterator[Row]:
+        """All rows that can be read, or the parts of their lists."""
+        for _number, row in self.rows:
+            with suppress(WrongValue):
+                yield from explode_row(row, self.mapping.explode)
 
     def _read_column(self, column: str) -> Iterator[Any]:
-        """The values of a column in all rows that can be read."""
-        for _number, row in self.rows:
-            try:
-                yield from (get_value(part, column) for part in explode_row(row, self.mapping.explode))
-            except WrongValue:
-                continue
+        """The values of a column that can be read."""
+        for part in self._list_parts():
+            with suppress(WrongValue):
+                yield get_value(part, column)
 
     def _prepare_items(self) -> None:
         columns = self.mapping.columns

@@ -187,6 +187,13 @@ def strip_scale(column: str) -> str:
     return _SCALE.sub("", column.rstrip()).rstrip()
 
 
+def read_scale(column: str) -> tuple[int, int] | None:
+    """The lowest and the highest number of the scale in a column's name; None if it names none."""
+    match = _SCALE.search(column.rstrip())
+    numbers = [int(text.replace("−", "-")) for text in re.findall(r"(?<!\d)[-−]?\d{1,9}", match[0])] if match else []
+    return (min(numbers), max(numbers)) if len(numbers) > 1 else None
+
+
 def strip_number(column: str) -> str:
     """A column's name without the number that tells it from an earlier one of the same name."""
     return _TWICE.sub("", column)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from annotation.parsers.cells import explain_two_signs
 from evalapp.translation import gettext as _
 
-from .values import WrongValue, is_empty, read_key
+from .names import read_scale
+from .sources import Row
+from .values import WrongValue, get_value, is_empty, read_key
 
 #: Digits, or groups of three digits with a space, an apostrophe or the other sign between them.
 _FORM = (
@@ -30,6 +32,10 @@ _NO_RATING = re.compile(
     rf"\d{{1,4}}(?:\s?[-–]\s?\d|[-./]\d{{1,2}}[-./]\d|[-./ ]{{1,2}}(?:{_MONTHS})\w{{0,2}}\.?(?:[-./ ]\d{{2,4}})?\Z)",
     re.IGNORECASE,
 )
+#: Numbers by which questionnaires and statistics programs say that an answer is missing.
+CODES = frozenset([-1, -8, -9, -88, -99, -888, -999, -8888, -9999, 88, 99, 888, 999, 8888, 9999])
+#: A scale is unlikely to end with a number so many times as high as all others.
+_FAR = 8
 _MARKS = str.maketrans("", "", " '’\u00a0\u202f")
 _LONGEST = 400
 
@@ -89,14 +95,44 @@ def find_signs(cells: Iterable[tuple[int, Any]]) -> Signs:
     return Signs(first.get("."), first.get(","), first.get("?"))
 
 
+class RatingLimits(NamedTuple):
+    """The lowest and the highest rating of a column: by the scale that its name states, or those that occur."""
+
+    low: float
+    high: float
+    is_stated: bool = False
+
+    def is_code(self, number: float) -> bool:
+        """Whether a number that is often a code is no rating. Of the ratings that occur, scales may be -1, 0, 1, or go
+        from 0 to 100."""
+        if self.is_stated:
+            return not self.low <= number <= self.high
+        if number < 0:
+            return self.low >= 0 and (number < -1 or self.high > 1)
+        return self.high * _FAR < number
+
+
+class MissingCode(WrongValue):
+    """A number that may say that there is no rating; `text` is its cell."""
+
+    def __init__(self, text: str, message: str) -> None:
+        super().__init__(message, _state_number(text))
+        self.text = text
+
+
 class ColumnNumbers:
     """Reads the numbers of a column. Its first cell that shows a decimal sign decides it for all others; if a cell that
-    may have either comes before, `search` looks for that cell. `stated`: the sign if no cell shows one."""
+    may have either comes before, `search` looks for that cell. `stated`: the sign if no cell shows one.
+    `find_limits`: finds the limits of a column of ratings, by the function of this name."""
 
     def __init__(
-        self, known: dict[str, Any], stated: str = "", search: Callable[[], Iterable[Any]] = lambda: ()
+        self,
+        known: dict[str, Any],
+        stated: str = "",
+        search: Callable[[], Iterable[Any]] = lambda: (),
+        find_limits: Callable[[], RatingLimits | None] = lambda: None,
     ) -> None:
-        self.known, self.stated, self.search = known, stated, search
+        self.known, self.stated, self.search, self.find_limits = known, stated, search, find_limits
         #: The sign, and the cell that shows it.
         self.sign, self.shown_by = "", ""
         self.is_searched = False
@@ -109,21 +145,32 @@ class ColumnNumbers:
         is_plain = type(value) is str and not known and len(value) < 16 and value.isascii() and value.isdigit()
         if is_plain and not self.has_percent:  # most cells of a CSV file
             self.has_percent = False
-            return int(value)
+            return self._check_code(int(value), value)
         text = read_key(value)
+        is_stated = True
         if text in known:
             value = known[text]
         elif text.lower() in known:
             value = known[text.lower()]
+        else:
+            is_stated = False
         if is_empty(value) or (type(value) is str and not value.strip()):
             return None
         if type(value) in (int, float):
-            return value if math.isfinite(value) else None
-        if type(value) is str and (number := self._read_text(value.strip())) is not None:
-            return number
-        way_out = _('State its number under "values", or null to leave it out: {"value": {"%(text)s": 3}}.',
-                    text=text[:80])  # fmt: skip
-        raise WrongValue(_("“%(text)s” is not a number.", text=text[:80]), way_out)
+            number = value if math.isfinite(value) else None
+        else:
+            number = self._read_text(value.strip()) if type(value) is str else None
+            if number is None:
+                raise _describe_word(text)
+        return number if number is None or is_stated else self._check_code(number, text)
+
+    def _check_code(self, number: float | int, text: str) -> float | int:
+        """The number, unless it may say that there is no rating."""
+        if number in CODES and (limits := self.find_limits()) is not None and limits.is_code(number):
+            message = _("“%(text)s” may say that an answer is missing: ratings are from %(low)s to %(high)s.",
+                        text=text[:80], low=f"{limits.low:g}", high=f"{limits.high:g}")  # fmt: skip
+            raise MissingCode(text, message)
+        return number
 
     def _read_text(self, text: str) -> float | int | None:
         plain = _strip_percent(text)
@@ -167,6 +214,44 @@ class ColumnNumbers:
                 else _("“%(text)s” has no percent sign, other numbers of the column have one.", text=text[:40])
             )
             raise WrongValue(message, _("Write all numbers of the column with it, or all without."))
+
+
+def _describe_word(text: str) -> WrongValue:
+    return WrongValue(_("“%(text)s” is not a number.", text=text[:80]), _state_number(text))
+
+
+def _state_number(text: str) -> str:
+    return _('State its number under "values", or null to leave it out: {"value": {"%(text)s": 3}}.', text=text[:80])
+
+
+def find_limits(columns: Collection[str], rows: Iterable[Row], known: dict[str, Any]) -> dict[str, RatingLimits]:
+    """By column, the scale in its name, or the lowest and the highest number in it that is no usual code. Columns
+    without such numbers are left out. `known`: texts whose numbers the mapping states."""
+    scales = {name: scale for name in columns if (scale := read_scale(name))}
+    limits = {name: RatingLimits(*scale, True) for name, scale in scales.items()}
+    searched = [name for name in columns if name not in scales]
+    for row in rows if searched else ():
+        for name in searched:
+            for number in _list_plain(row, name, known):
+                before = limits.get(name) or RatingLimits(number, number)
+                limits[name] = RatingLimits(min(before.low, number), max(before.high, number))
+    return limits
+
+
+def _list_plain(row: Row, column: str, known: dict[str, Any]) -> list[float | int]:
+    """The numbers of a cell that show their decimal sign and are no usual codes."""
+    try:
+        value = get_value(row, column)
+    except WrongValue:
+        return []
+    numbers = []
+    for one in value if isinstance(value, list) else [value]:
+        one = known.get(one, one) if type(one) is str else one
+        if type(one) is str and (sign := find_sign(plain := _strip_percent(one))) in ("", ".", ","):
+            numbers.append(parse_number(plain, sign or "."))
+        elif type(one) in (int, float) and math.isfinite(one):
+            numbers.append(one)
+    return [number for number in numbers if number not in CODES]
 
 
 def describe_either(text: str) -> tuple[str, str]:

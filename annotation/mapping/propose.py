@@ -11,6 +11,7 @@ from evalapp.translation import gettext as _
 
 from .aligned import OF_SYSTEMS, SCORES
 from .cell_names import find_sides, read_output_name, read_rating_name
+from .cells import read_ratings
 from .convert import ConvertedRow, convert_rows
 from .draft import Draft, Question, Reason
 from .left_out import LeftOut, list_left_out, list_used
@@ -25,7 +26,7 @@ from .names import (
     normalize,
     read_verdict_word,
 )
-from .numbers import describe_either, find_signs
+from .numbers import ColumnNumbers, MissingCode, describe_either, find_limits, find_signs
 from .plan import Fault, make_plan
 from .presets import Preset, find_preset, flatten_table
 from .propose_ratings import (
@@ -43,7 +44,7 @@ from .propose_verdicts import ask_for_verdicts, find_options, list_judges, list_
 from .propose_wide import find_output_names, list_prose, propose_wide_cells
 from .sources import Row
 from .tables import Table
-from .values import is_empty
+from .values import WrongValue, is_empty
 
 _MOST_LISTED = 5
 #: Rows of the interchange format that are made to see whether a preset finds more than items.
@@ -84,7 +85,7 @@ def propose_preset(table: Table, preset: Preset) -> Proposal:
     flat = flatten_table(table, mapping.preset)
     if not questions:
         questions = [*ask_for_verdicts(flat, mapping), *_ask_for_judgements(flat, mapping, preset)]
-    questions += ask_for_signs(flat, mapping)
+    questions += [*ask_for_signs(flat, mapping), *ask_for_codes(flat, mapping)]
     return Proposal(mapping, reasons, questions, list_left_out(table, mapping))
 
 
@@ -146,6 +147,29 @@ def ask_for_signs(table: Table, mapping: Mapping) -> list[Question]:
     return questions
 
 
+def ask_for_codes(table: Table, mapping: Mapping) -> list[Question]:
+    """Questions about numbers in columns of ratings that may say that there is none, such as 99, each once."""
+    columns = [column for column, _cells in make_plan(table, mapping).ratings]
+    if table.format == "lines" or not columns:
+        return []
+    known = dict(mapping.values.get("value", {}))
+    limits = find_limits(columns, (row for _number, row in table.sample), known)
+    questions = []
+    for column in columns if limits else ():
+        numbers = ColumnNumbers(known, ".", find_limits=lambda column=column: limits.get(column))  # type: ignore[misc]
+        for row, value in ((n, row.get(column)) for n, row in table.sample):
+            try:
+                read_ratings(value, numbers)
+            except MissingCode as code:
+                message = _("Row %(row)s of “%(column)s”: %(why)s State its number, or none to leave it out.",
+                            row=row, column=column, why=code.message)  # fmt: skip
+                questions.append(Question("values.value", message, (), f"{code.text} ="))
+                known[code.text] = None  # is not asked again
+            except WrongValue:
+                continue  # another question
+    return questions
+
+
 class _Proposer:
     def __init__(self, table: Table) -> None:
         self.source = table
@@ -181,7 +205,7 @@ class _Proposer:
         for note in draft.table.notes:
             draft.explain("reading", (), note)
         mapping = draft.make_mapping(shape)
-        questions = draft.questions + ask_for_signs(draft.table, mapping)
+        questions = draft.questions + ask_for_signs(draft.table, mapping) + ask_for_codes(draft.table, mapping)
         return Proposal(mapping, draft.reasons, questions, list_left_out(self.source, mapping))
 
     def _find_shape(self) -> str:

@@ -8,15 +8,18 @@ read here in pieces: it is several times as fast, and memory does not grow with 
 
 from __future__ import annotations
 
+import re
 import sys
 import zipfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import IO, Any
 from xml.parsers import expat
 
 from openpyxl.packaging.manifest import Manifest
 from openpyxl.reader.excel import ExcelReader
+from openpyxl.styles.numbers import BUILTIN_FORMATS_MAX_SIZE, builtin_format_code
 from openpyxl.styles.stylesheet import apply_stylesheet
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.datetime import from_excel, from_ISO8601
@@ -70,6 +73,11 @@ class Workbook:
         }
         self.epoch = reader.wb.epoch
         self.dates, self.durations = reader.wb._date_formats, reader.wb._timedelta_formats
+        custom = reader.wb._number_formats
+        formats = [_find_format(style.numFmtId, custom) for style in reader.wb._cell_styles]
+        #: Styles that show a date without its time, and styles that show a percentage.
+        self.days = {k for k in self.dates if k < len(formats) and not re.search("[hs]", formats[k], re.IGNORECASE)}
+        self.percents = {k for k, one in enumerate(formats) if "%" in one}
         self.texts = self._open_texts(reader.package)
 
     def _open_texts(self, package: Manifest) -> SharedTexts:
@@ -89,7 +97,27 @@ class Workbook:
     def read_date(self, number: float, style: int) -> str:
         """A date, a time or a duration as text; `number` counts days."""
         value = from_excel(number, self.epoch, timedelta=style in self.durations)
-        return str(value) if style in self.durations else str(value.isoformat())
+        return str(value) if style in self.durations else self.write_date(value, style)
+
+    def write_date(self, value: Any, style: int) -> str:
+        """A date or a time in ISO 8601; without its time if the cell does not show it, as in the same sheet in CSV."""
+        is_day = style in self.days and isinstance(value, datetime)
+        return str(value.date().isoformat() if is_day else value.isoformat())
+
+
+def _find_format(number: int, custom: Sequence[str]) -> str:
+    """The format of a style, without texts, colours and languages in it."""
+    at = number - BUILTIN_FORMATS_MAX_SIZE
+    text = custom[at] if 0 <= at < len(custom) else builtin_format_code(number) or ""
+    return re.sub(r'"[^"]*"|\[(?![hms])[^\]]*\]|\\.', "", text, flags=re.IGNORECASE)
+
+
+def _write_percent(number: float) -> str:
+    """A percentage as it is shown, with all its digits. Three decimals get a fourth one, because `1.125` may be read as
+    thousands."""
+    shown = round(100 * number, 10)
+    text = str(int(shown)) if shown.is_integer() and abs(shown) < 2**53 else str(shown)
+    return f"{text}{'0' if text[-4:-3] == '.' else ''}%"
 
 
 def parse_pieces(
@@ -262,6 +290,8 @@ class SheetParser:
             number = float(text)
             if self.style in self.book.dates:
                 return self._read_date(number)
+            if self.style in self.book.percents:
+                return _write_percent(number)
             if number.is_integer() and abs(number) < 2**53:
                 return int(number)
             if text.lstrip("-").isdigit():
@@ -272,7 +302,7 @@ class SheetParser:
         if kind == "b":
             return text.strip() in ("1", "true")
         if kind == "d":
-            return from_ISO8601(text).isoformat()
+            return self.book.write_date(from_ISO8601(text), self.style)
         if kind == "e":
             self._fail(_("The formula gives the error %(error)s. Correct it.", error=text[:40]))
             return text[:40]

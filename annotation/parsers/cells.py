@@ -1,6 +1,7 @@
 """Cells of CSV and TSV tables: the type of each column, and rows from texts."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,9 @@ _LIST_OF_TEXTS = re.compile(r"\A\s*\[\s*[\"\]]")
 _DECIMAL_COMMA = re.compile(r"^(\s*-?\d+),(\d+\s*)$")
 #: Ambiguous between a thousands separator and a decimal comma.
 _THOUSANDS = re.compile(r"\A\s*-?[1-9]\d{0,2}(,\d{3})+\s*")
+#: 1.250, whose point may separate decimals or thousands, and 1.250.000.
+_POINTS = re.compile(r"\A\s*-?[1-9]\d{0,2}(?:\.\d{3})+\s*\Z")
+_FRACTION = re.compile(r"\A\s*-?\d+[.,]\d+\s*\Z")
 #: Columns with true or false in any usual spelling, and columns of numbers that can have a decimal comma.
 TRUTHS, NUMBERS = frozenset({"simulated", "higher_is_better"}), frozenset({"value", "score"})
 _TRUTH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -98,6 +102,8 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
             whole, part = text.strip().replace(",", ""), text.strip().replace(",", ".", 1)
             message = _("“%(text)s” may be %(whole)s or %(part)s; write it without a comma")
             raise ValueError(message % {"text": text[:40], "whole": whole[:40], "part": part[:40]})
+        if _POINTS.fullmatch(text):
+            text = _read_points(text, kind.signs.get(name, ""), kind.comma)
         try:
             number = decode_object(_DECIMAL_COMMA.sub(r"\1.\2", text).encode())
         except ValueError as error:
@@ -119,6 +125,42 @@ def _cell(name: str, text: str, kind: Cells) -> Any:
         if name in ATTEMPT_VALUES:
             example = _("true, false or a number")
         raise ValueError(_("the cell must contain JSON such as %(example)s", example=example)) from error
+
+
+def _read_points(text: str, first: str, comma: bool) -> str:
+    """The number without points if they separate thousands. `first`: as in `signs`."""
+    plain = text.strip().replace(".", "")
+    if not first and comma:
+        part = text.strip().replace(".", ",", 1)
+        message = _("“%(text)s” may be %(whole)s or %(part)s, and no cell of the column shows the decimal sign; write "
+                    "one of the two", text=text[:40], whole=plain[:40], part=part[:40].rstrip("0"))  # fmt: skip
+        raise ValueError(message)
+    return plain if "," in first else text
+
+
+def find_signs(
+    rows: Iterator[tuple[int, list[str]]], names: list[str], kind: Cells, most: int
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows, with `kind.signs` filled before the first of them whose number may be read in two ways: at most `most`
+    rows wait for the cell that shows the decimal sign of their column."""
+    columns = [(k, name) for k, name in enumerate(names) if name in NUMBERS & kind.json]
+    waiting: set[str] = set()
+    held: list[tuple[int, list[str]]] = []
+    for line, cells in rows:
+        for k, name in columns:
+            text = cells[k] if k < len(cells) else ""
+            if name in kind.signs or not _FRACTION.fullmatch(text):
+                continue
+            if _POINTS.fullmatch(text):
+                waiting.add(name)
+            else:
+                kind.signs[name] = text
+                waiting.discard(name)
+        held.append((line, cells))
+        if not waiting or len(held) >= most:
+            yield from held
+            held.clear()
+    yield from held
 
 
 def _check_sign(text: str, first: str) -> None:

@@ -15,7 +15,7 @@ from typing import IO, Any
 from evalapp.translation import gettext as _
 from evalapp.translation import gettext_noop
 
-from .cells import CELLS, Cells, read_cells
+from .cells import CELLS, Cells, find_signs, read_cells
 from .faults import Limits, Lost, Report, Row, StopReading
 from .files import Format, damaged, describe_long_row, read_lines
 from .strict_json import NUL, DoubledKey, decode_object, explain_json, explain_utf8, has_nul, identify, identify_line
@@ -33,6 +33,8 @@ _BLANK = gettext_noop("The file has only blank lines. Leave it out, or write its
 _EMPTY = gettext_noop("The file is empty. Leave it out, or write its rows.")
 #: The approximate maximum number of values in a file with a single object.
 MOST_VALUES = 2_000_000
+#: Rows that are held in memory while the decimal sign of a column is not known.
+_MOST_HELD = 10_000
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -124,10 +126,10 @@ def read_table(
     names: list[str] = []
     doubled: list[int] = []
     rows = 0
-    for line, cells in read_csv_cells(lines, first, delimiter):
-        if not names:
-            names = _header(cells, line, table)
-            continue
+    found = read_csv_cells(lines, first, delimiter)
+    if header := next(found, None):
+        names = _header(header[1], header[0], table)
+    for line, cells in find_signs(found, names, kind, _MOST_HELD) if kind.comma else found:
         rows += 1
         if rows > limits.rows:
             raise StopReading(limits.describe_rows(), line)

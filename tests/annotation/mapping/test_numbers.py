@@ -79,3 +79,66 @@ def test_the_proposal_asks_with_row_and_column(tmp_path, cells, member, words):
     [asked] = propose_mapping(open_table(write(tmp_path, cells))).questions
     assert asked.member == member
     assert [word for word in words if word not in asked.message] == []
+
+
+@pytest.mark.parametrize(
+    ("cells", "code"),
+    [
+        (["1", "5", "99"], "99"),
+        (["-9", "3", "5"], "-9"),
+        (["2", "-1", "5"], "-1"),
+        (["87", "12", "100", "999"], "999"),
+        (["0", "1", "-99"], "-99"),
+        (["1,5", "4", "99,0"], "99,0"),
+        (["-3", "4", "99"], "99"),
+    ],
+)
+def test_a_code_for_a_missing_answer_is_no_rating(tmp_path, cells, code):
+    """It is asked about, and a fault with its row and column unless the mapping states its number."""
+    proposal = propose_mapping(open_table(write(tmp_path, cells)))
+    (question,) = [one for one in proposal.questions if one.member == "values.value"]
+    assert (f"“{code}”" in question.message, question.suggestion) == (True, f"{code} =")
+    at = cells.index(code)
+    assert f"Row {at + 2} of “score”" in question.message
+    mapping = read_mapping({**MAPPING, "reading": {"separator": ";"}})
+    table = open_table(write(tmp_path, cells), reading=mapping.reading)
+    (fault,) = [row for row in convert_rows(table, mapping) if isinstance(row, Fault)]
+    assert (fault.row, fault.column) == (at + 2, "score")
+    for stated in (None, 99):
+        known = read_mapping({**MAPPING, "reading": {"separator": ";"}, "values": {"value": {code: stated}}})
+        rows = list(convert_rows(table, known))
+        assert len(rows) == len(cells) - (stated is None)
+        assert not any(isinstance(row, Fault) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("cells", "column"),
+    [
+        (["-1", "0", "1"], "score"),
+        (["-2", "-1", "2"], "score"),
+        (["99", "87", "45"], "score"),
+        (["99", "3", "5"], "score (0-100)"),
+        (["-9", "3", "5"], "score (-10 to 10)"),
+        (["99", "99"], "score"),
+    ],
+)
+def test_a_number_within_the_scale_is_a_rating(tmp_path, cells, column):
+    path = write(tmp_path, cells)
+    path.write_text(path.read_text().replace("score", column))
+    assert not [one for one in propose_mapping(open_table(path)).questions if one.member == "values.value"]
+    mapping = read_mapping({**MAPPING, "columns": {**MAPPING["columns"], "value": column}})
+    rows = list(convert_rows(open_table(path, reading=mapping.reading), mapping))
+    assert [row.values["value"] for row in rows] == [int(cell) for cell in cells]
+
+
+def test_a_code_outside_the_scale_in_the_name_of_its_column_is_no_rating(tmp_path):
+    path = write(tmp_path, ["50", "88", "99"])
+    path.write_text(path.read_text().replace("score", "score (0-90)"))
+    (question,) = [one for one in propose_mapping(open_table(path)).questions if one.member == "values.value"]
+    assert "from 0 to 90" in question.message
+
+
+def test_a_code_below_the_first_rows_is_a_fault(tmp_path):
+    rows = convert(tmp_path, ["4"] * 1500 + ["99"])
+    assert rows[:1500] == [4] * 1500
+    assert "“99” may say that an answer is missing" in rows[1500]

@@ -10,7 +10,7 @@ from typing import Any
 import openpyxl
 import pytest
 
-from annotation.mapping import open_table
+from annotation.mapping import convert_rows, open_table, read_mapping
 from annotation.mapping.values import WrongCell
 from annotation.parsers import Limits, StopReading
 
@@ -56,7 +56,7 @@ def test_values_have_the_types_that_openpyxl_wrote(tmp_path):
     # As JSON has them: whole numbers are integers, times are texts of ISO 8601.
     assert (number, read) == (2, [
         3, -2.5, 3, 2**60, True, False, "Ünï <&> “x”\nnext line", " spaces ", "2024-02-29T13:05:07",
-        "1950-01-02T00:00:00", "06:30:00", "1 day, 6:00:00", None, 1e300, "last",
+        "1950-01-02", "06:30:00", "1 day, 6:00:00", None, 1e300, "last",
     ])  # fmt: skip
     assert [type(value) for value in read[:6]] == [
         int,
@@ -75,6 +75,48 @@ def test_dates_that_count_from_1904(tmp_path):
     book.active.append([datetime.datetime(2024, 2, 29)])
     book.save(tmp_path / "a.xlsx")
     assert [row["day"] for _number, row in open_table(tmp_path / "a.xlsx")] == ["2024-02-29T00:00:00"]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "text"),
+    [
+        (datetime.datetime(2024, 2, 29), "yyyy-mm-dd", "2024-02-29"),
+        (datetime.datetime(2024, 2, 29), '[$-407]d. mmmm yyyy "Uhr"', "2024-02-29"),
+        (datetime.datetime(2024, 2, 29, 12), "dd/mm/yy", "2024-02-29"),
+        (datetime.datetime(2024, 2, 29), "d.m.yyyy hh:mm", "2024-02-29T00:00:00"),
+        (datetime.time(0), "h:mm", "00:00:00"),
+        (0.85, "0%", "85%"),
+        (0.07, "0.00%", "7%"),
+        (0.8567, "0%", "85.67%"),
+        (0.01125, "0.000%", "1.1250%"),
+        (3, '0 "%"', 3),
+        (3, "0.00", 3),
+    ],
+)
+def test_dates_and_percentages_are_as_in_csv(tmp_path, value, shown, text):
+    book = openpyxl.Workbook()
+    book.active.append(["a", "b"])
+    book.active.append([value, "x"])
+    book.active["A2"].number_format = shown
+    book.save(tmp_path / "a.xlsx")
+    assert [row["a"] for _number, row in open_table(tmp_path / "a.xlsx")] == [text]
+
+
+def test_percentages_are_the_same_ratings_as_in_csv(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["id", "system", "score"], ["1", "gpt", 0.855], ["2", "gpt", 0.011250]):
+        book.active.append(row)
+    book.active["C2"].number_format = book.active["C3"].number_format = "0.0%"
+    book.save(tmp_path / "a.xlsx")
+    (tmp_path / "a.csv").write_text("id,system,score\n1,gpt,85.5%\n2,gpt,1.1250%\n")
+    document: dict[str, Any] = {
+        "shape": "long", "columns": {"item": "id", "system": "system", "value": "score"}, "make_items": False,
+        "constants": {"rater": "r", "aspect": "quality"},
+    }  # fmt: skip
+    mapping = read_mapping(document)
+    values = [[row.values["value"] for row in convert_rows(open_table(tmp_path / name), mapping)]
+              for name in ("a.xlsx", "a.csv")]  # fmt: skip
+    assert values == [[85.5, 1.125]] * 2
 
 
 def test_shared_texts_with_formats_readings_and_escapes(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,7 +79,43 @@ def test_comma_is_decimal_when_semicolons_delimit():
     assert (faults, [row[6] for _, row in rows]) == ([], [0.125, 1234.567])
 
 
-@pytest.mark.parametrize("cells", [("3,5", "1.250"), ("1.250", "3,5")])
+def read_values(cells: list[str], mark: str = ";") -> tuple[list[float], list[Any]]:
+    lines = [mark.join(["i", "s", f"r{k}", "q", f'"{cell}"']) for k, cell in enumerate(cells)]
+    rows, faults = read("\n".join([mark.join(["item", "system", "rater", "aspect", "value"]), *lines]), "ratings")
+    return [row[6] for _, row in rows], faults
+
+
+@pytest.mark.parametrize(
+    ("cells", "values"),
+    [
+        (["1.250", "3,5"], [1250, 3.5]),
+        (["4", "3,5", "-1.250.000", "1.250"], [4, 3.5, -1_250_000, 1250]),
+        (["1.250", "4", "0.5"], [1.25, 4, 0.5]),
+        (["1.250"] * 100 + ["3,5"], [1250] * 100 + [3.5]),
+        (["0.125", "1.250"], [0.125, 1.25]),
+    ],
+)
+def test_the_whole_column_decides_what_a_point_separates(cells, values):
+    assert read_values(cells) == (values, [])
+
+
+def test_a_point_that_nothing_decides_is_an_error():
+    """Only where cells are separated by semicolons, as in countries with decimal commas: exports have points."""
+    values, faults = read_values(["4", "1.250", "12"])
+    [(line, field, message)] = faults
+    assert (values, line, field) == ([4, 12], 3, "value")
+    assert "“1.250” may be 1250 or 1,25," in message
+    assert read_values(["4", "1.250", "12"], ",") == ([4, 1.25, 12], [])
+    assert read_values(["3,5", "1.250"], ",") == ([3.5, 1250], [])
+
+
+def test_few_rows_wait_for_the_decimal_sign(monkeypatch):
+    monkeypatch.setattr("annotation.parsers.rows._MOST_HELD", 3)
+    values, faults = read_values(["1.250"] * 4 + ["3,5", "1.250"])
+    assert (len(faults), values) == (3, [1250, 3.5, 1250])
+
+
+@pytest.mark.parametrize("cells", [("3,5", "1.25"), ("1.25", "3,5")])
 def test_two_decimal_signs_in_a_column_are_an_error(cells):
     rows, faults = read(
         f"item;system;rater;aspect;value\ni;s;r;q;4\ni;s;r2;q;{cells[0]}\ni;s;r3;q;{cells[1]}\n", "ratings"
@@ -86,7 +123,7 @@ def test_two_decimal_signs_in_a_column_are_an_error(cells):
     assert [row[6] for _, row in rows] == [4, 3.5 if cells[0] == "3,5" else 1.25]
     [(line, field, message)] = faults
     assert (line, field) == (4, "value")
-    assert "“1.250” has a decimal point and “3,5” a decimal comma" in message
+    assert "“1.25” has a decimal point and “3,5” a decimal comma" in message
     assert read("item,system,rater,aspect,value\ni,s,r,q,1.250\n", "ratings")[1] == []  # another file
 
 
