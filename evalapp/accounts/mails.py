@@ -5,8 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from typing import Any
 
+from django.conf import settings
 from django.core.mail import EmailMessage
 from django.template.loader import render_to_string
+from django.utils.translation import get_language, override
+
+from evalapp.common.display import choose_language
 
 log = logging.getLogger(__name__)
 
@@ -18,14 +22,17 @@ def _executor() -> ThreadPoolExecutor:
 
 
 def send_later(subject: str, body: str, context: dict[str, Any], sender: str | None, to: str) -> None:
-    """Send a mail from the templates `subject` and `body`. Errors are logged."""
-    _executor().submit(partial(_send, subject, body, context, sender, to))
+    """Send a mail from the templates `subject` and `body`, in the language of the account `context["user"]` or else of
+    this request. Errors are logged."""
+    language = choose_language(context["user"], get_language() or settings.LANGUAGE_CODE)
+    _executor().submit(partial(_send, subject, body, context, sender, to, language))
 
 
-def _send(subject: str, body: str, context: dict[str, Any], sender: str | None, to: str) -> None:
+def _send(subject: str, body: str, context: dict[str, Any], sender: str | None, to: str, language: str) -> None:
     try:
-        line = "".join(render_to_string(subject, context).splitlines())
-        EmailMessage(line, render_to_string(body, context), sender, [to]).send()
+        with override(language):  # a new thread has the language of the installation
+            line = "".join(render_to_string(subject, context).splitlines())
+            EmailMessage(line, render_to_string(body, context), sender, [to]).send()
     except Exception as error:  # noqa: BLE001 - otherwise the executor would drop the error
         # The message may contain the address, which must not be logged.
         code = getattr(error, "smtp_code", None) or getattr(error, "strerror", None) or "no code"

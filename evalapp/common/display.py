@@ -41,6 +41,13 @@ def make_display(given: dict[str, Any]) -> Display:
     return Display(**{name: given[name] for name, known in CHOICES.items() if given.get(name) in known})
 
 
+def choose_language(user: Any, default: str) -> str:
+    """The language of a text for a person: that of their account, or `default` if there is no account or it has
+    none."""
+    language = make_display(user.preferences).language if user is not None else "browser"
+    return default if language == "browser" else language
+
+
 def read_display(request: HttpRequest | None) -> Display:
     """The display of the account, or of this browser if nobody is signed in. The language of the browser stays after
     signing in, until the account has one."""

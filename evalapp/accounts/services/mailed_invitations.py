@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from django.apps import apps
+from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import transaction
@@ -13,17 +15,19 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.translation import gettext as _
+from django.utils.translation import override
 
 from evalapp.accounts import limits
 from evalapp.accounts.authentication import digest
 from evalapp.accounts.models import Invitation, Membership, Project, User
 from evalapp.accounts.selectors import with_creators
 from evalapp.common import audit
+from evalapp.common.display import choose_language
 from evalapp.common.errors import BadInput, Conflict, Fault
 from evalapp.common.mails import cancel_mails, is_mail_set_up, send_mail
 from evalapp.common.naming import in_sentence
 
-from .invitations import create_invitation
+from .invitations import CAMPAIGN_MODELS, create_invitation
 
 #: Addresses in one request.
 MOST = 100
@@ -104,15 +108,28 @@ def _check_addresses(project: Project, emails: Sequence[str]) -> list[str]:
 
 def _send(row: Invitation, actor: User, link: str, now: datetime | None = None) -> None:
     limits.spend(limits.INVITATIONS_BY_USER, str(actor.pk))
-    context = {
-        "project": row.project.name,
-        "sender": str(actor),
-        "role": in_sentence(row.get_role_display()),
-        "until": date_format(timezone.localtime(row.expires_at), "DATE_FORMAT"),
-        "link": link,
-    }
-    send_mail(to=row.email, template=TEMPLATE, context=context, project=row.project, about=row.topic)
+    with override(_choose_language(row)):
+        context = {
+            "project": row.project.name,
+            "sender": str(actor),
+            "role": in_sentence(row.get_role_display()),
+            "until": date_format(timezone.localtime(row.expires_at), "DATE_FORMAT"),
+            "link": link,
+        }
+        send_mail(to=row.email, template=TEMPLATE, context=context, project=row.project, about=row.topic)
     again = row.mailed_at is not None
     row.mailed_at = now or timezone.now()
     row.save(update_fields=["mailed_at"])
     audit.record(verb="invitation.mailed", project=row.project, actor=actor, object=row.pk, again=again)
+
+
+def _choose_language(row: Invitation) -> str:
+    """The language of the invited person's account, else of the campaign, else of the installation; not that of the
+    sender."""
+    kind, _cut, pk = row.campaign.partition(":")
+    options: dict[str, Any] = {}
+    if kind:
+        campaigns = apps.get_model("annotation", CAMPAIGN_MODELS[kind]).objects
+        options = campaigns.filter(pk=pk).values_list("options", flat=True).first() or {}
+    user = User.objects.filter(email__iexact=row.email, is_active=True).order_by("pk").first()
+    return choose_language(user, options.get("language") or settings.LANGUAGE_CODE)

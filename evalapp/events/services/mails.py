@@ -9,7 +9,7 @@ from django.utils import translation
 
 from evalapp.accounts.models import User
 from evalapp.accounts.roles import ROLES_FOR
-from evalapp.common.display import make_display
+from evalapp.common.display import choose_language
 from evalapp.common.errors import BadInput
 from evalapp.common.event_kinds import EVENT_KINDS, MAILS_OFF
 from evalapp.common.mails import is_mail_set_up, send_mail, site_address
@@ -34,13 +34,12 @@ def send_event_mails(event: Event, starter: User | None = None) -> int:
     for user in readers.filter(pk=starter.pk if starter else None) if group == OWN else readers:
         if group in user.preferences.get(MAILS_OFF, ()):
             continue
-        language = make_display(user.preferences).language
         context = {
             "project": event.project, "data": event.data, "has_failed": event.kind.endswith(".failed"),
             "link": site_address(event.path), "account": site_address(reverse("accounts:account")),
         }  # fmt: skip
         # An address that is not valid was typed by its user, who is told when typing it.
-        with translation.override(settings.LANGUAGE_CODE if language == "browser" else language), suppress(BadInput):
+        with translation.override(choose_language(user, settings.LANGUAGE_CODE)), suppress(BadInput):
             send_mail(
                 to=user.email, template=f"events/mails/{TEMPLATES[group]}", context=context, project=event.project,
                 about=f"event:{event.pk}",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
-from django.urls import set_script_prefix
+from django.urls import reverse, set_script_prefix
 from django.utils import timezone
 from rest_framework.test import APIClient
 
@@ -20,6 +20,7 @@ from evalapp.accounts.services.mailed_invitations import MOST
 from evalapp.common.errors import NotThere
 from evalapp.common.mails import deliver_mail
 from evalapp.common.models import AuditEvent, Mail
+from tests.annotation.services.judging_helpers import open_for
 from tests.cast import PASSWORD
 from tests.pages import read_flashes, read_page
 
@@ -87,6 +88,20 @@ def test_each_address_gets_one_mail_with_a_link_for_one_person(owner, cast, mail
     events = AuditEvent.objects.filter(verb="invitation.mailed")
     assert [event.detail for event in events] == [{"again": False}, {"again": False}]
     assert "nova@" not in str([event.object for event in events])
+
+
+@pytest.mark.parametrize(
+    ("account", "campaign", "words"), [("", "", "Join here"), ("", "fr", "Rejoignez"), ("de", "fr", "Treten Sie hier bei")]
+)
+def test_the_mail_is_in_the_language_of_the_invited_person(owner, cast, account, campaign, words):
+    """That of their account, of the campaign, or of the installation; the sender reads Spanish."""
+    User.objects.filter(pk=cast.owner.pk).update(preferences={"language": "es"})
+    if account:
+        User.objects.filter(pk=cast.stranger.pk).update(preferences={"language": account}, email="Nova@Example.org")
+    options = {"language": campaign} if campaign else {}
+    landing = reverse("annotation:judge", args=[open_for(cast, options=options).pk])
+    send(owner, "nova@example.org", landing=landing)
+    assert words in Mail.objects.get().body
 
 
 def test_the_page_of_members_shows_the_state_of_each_mail(owner, cast):

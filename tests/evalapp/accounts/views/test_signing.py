@@ -97,6 +97,15 @@ def test_forgotten_password(client, cast):
     assert f'class="button primary" href="{reverse("accounts:password-reset")}"' in used
 
 
+@pytest.mark.parametrize(("account", "subject"), [("es", "Nueva contraseña"), ("browser", "Ein neues Passwort")])
+def test_the_mail_has_the_language_of_the_account_or_the_browser(client, cast, mailoutbox, account, subject):
+    User.objects.filter(pk=cast.researcher.pk).update(preferences={"language": account})
+    client.post("/account/reset/", {"email": "rita@example.org"}, headers={"Accept-Language": "de"})
+    wait_until_sent(60)
+    assert mailoutbox[0].subject.startswith(subject)
+
+
+
 def test_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
     answer = client.post("/account/reset/", {"email": "nobody@example.org"}, follow=True)
     assert "Check your e-mail" in answer.content.decode()
