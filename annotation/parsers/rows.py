@@ -34,7 +34,7 @@ _EMPTY = gettext_noop("The file is empty. Leave it out, or write its rows.")
 #: The approximate maximum number of values in a file with a single object.
 MOST_VALUES = 2_000_000
 #: Rows that are held in memory while the decimal sign of a column is not known.
-_MOST_HELD = 10_000
+MOST_HELD = 10_000
 _DELIMITERS = (",", ";", "\t")
 
 
@@ -129,7 +129,7 @@ def read_table(
     found = read_csv_cells(lines, first, delimiter)
     if header := next(found, None):
         names = _header(header[1], header[0], table)
-    for line, cells in find_signs(found, names, kind, _MOST_HELD) if kind.comma else found:
+    for line, cells in find_signs(found, names, kind, MOST_HELD) if kind.comma else found:
         rows += 1
         if rows > limits.rows:
             raise StopReading(limits.describe_rows(), line)

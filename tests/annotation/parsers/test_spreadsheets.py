@@ -110,7 +110,7 @@ def test_a_point_that_nothing_decides_is_an_error():
 
 
 def test_few_rows_wait_for_the_decimal_sign(monkeypatch):
-    monkeypatch.setattr("annotation.parsers.rows._MOST_HELD", 3)
+    monkeypatch.setattr("annotation.parsers.rows.MOST_HELD", 3)
     values, faults = read_values(["1.250"] * 4 + ["3,5", "1.250"])
     assert (len(faults), values) == (3, [1250, 3.5, 1250])
 
