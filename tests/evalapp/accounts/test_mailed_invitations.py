@@ -91,7 +91,8 @@ def test_each_address_gets_one_mail_with_a_link_for_one_person(owner, cast, mail
 
 
 @pytest.mark.parametrize(
-    ("account", "campaign", "words"), [("", "", "Join here"), ("", "fr", "Rejoignez"), ("de", "fr", "Treten Sie hier bei")]
+    ("account", "campaign", "words"),
+    [("", "", "Join here"), ("", "fr", "Rejoignez"), ("de", "fr", "Treten Sie hier bei")],
 )
 def test_the_mail_is_in_the_language_of_the_invited_person(owner, cast, account, campaign, words):
     """That of their account, of the campaign, or of the installation; the sender reads Spanish."""

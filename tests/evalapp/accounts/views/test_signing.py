@@ -105,7 +105,6 @@ def test_the_mail_has_the_language_of_the_account_or_the_browser(client, cast, m
     assert mailoutbox[0].subject.startswith(subject)
 
 
-
 def test_unknown_address_looks_the_same_and_gets_no_mail(client, cast):
     answer = client.post("/account/reset/", {"email": "nobody@example.org"}, follow=True)
     assert "Check your e-mail" in answer.content.decode()
