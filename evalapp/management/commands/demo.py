@@ -37,14 +37,15 @@ TABLES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("meta", {"aspects": True}), ("meta", {"slices": ""}), ("meta", {"matrix": True}),
     ("meta", {"pairs": True}),
 )  # fmt: skip
-#: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted, the quickest first.
+#: Evaluators that the worker trains and applies: short trainings on small data, cross-fitted, the quickest first, and
+#: the rival `adem` last.
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ridge", {"folds": 5}),
-    ("adem", {"aspect": "naturalness"}),
     ("ream", {"aspect": "naturalness", "options": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
     ("shared-bert", {"folds": 2, "options": [("epochs", "2"), ("max_references", "1")]}),
     ("comparative", {"aspect": "naturalness", "folds": 2, "options": [("stages", "head"), ("references", "4")]}),
     ("perception", {"folds": 2, "options": [("stages", "head"), ("penalty", "none")]}),
+    ("adem", {"aspect": "naturalness"}),
 )
 #: Seconds to wait for a worker of `up`.
 PATIENCE = 20.0

@@ -139,6 +139,10 @@ def test_worker_gets_trainings_to_apply(monkeypatch):
     assert set(trainings) == {name for name, _ in demo.TRAININGS}
     assert {training.pk for training in trainings.values()} <= set(first["runs"])
     assert {(training.state, training.params["apply"]) for training in trainings.values()} == {("queued", True)}
+    # The five of the papers come before the rival.
+    assert [training.params["evaluator"] for training in sorted(trainings.values(), key=lambda one: one.pk)][
+        -1
+    ] == "adem"
     assert trainings["adem"].params["folds"] == 5
     assert trainings["ream"].params["options"]["foreign"] == 5
     assert trainings["shared-bert"].params["folds"] == 2
