@@ -20,6 +20,7 @@ class ScoringConfig(AppConfig):
         common_hooks.DOCTOR_CHECKS.register("scoring.services.doctoring:check_plugins")
         common_hooks.DOCTOR_CHECKS.register("scoring.services.doctoring:check_endpoints")
         common_hooks.SEARCHES.register("scoring.selectors.project_search:find_matches")
+        common_hooks.EVENT_FINDERS.register("scoring.services.assistant:queue_refits")
         hooks.register_dependant("scores", "scoring.selectors.score_sets:count_of_upload")
         hooks.register_dependant(
             "snapshots and combinations with its filters", "scoring.selectors.snapshots:count_of_filters"

@@ -21,6 +21,14 @@ score = Job(
     gone=_RESULTS + "scores_gone",
     event="run",
 )
+refit = Job(
+    "refit",
+    "cpu",
+    _PIPELINES + "refit:run",
+    "Fit the default assistant to the ratings so far, and score all outputs.",
+    label=_("Fit of the assistant"),
+    gone=_RESULTS + "scores_gone",
+)
 combine = Job(
     "combine",
     "cpu",
@@ -175,8 +183,8 @@ rank = Job(
 )
 
 for job in (
-    score, combine, judge, judge_check, train, plan, select_references, preview_references, reliability, robustness,
-    selection, games, artefact, study, study_plan, rank,
+    score, refit, combine, judge, judge_check, train, plan, select_references, preview_references, reliability,
+    robustness, selection, games, artefact, study, study_plan, rank,
 ):  # fmt: skip
     register(job)
 #: Names before 0.2.0, which programs may use for one more release; the run gets the new name.

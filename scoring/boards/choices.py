@@ -120,3 +120,5 @@ CHOICES: dict[str, dict[str, str]] = {
 
 #: The evaluator, trained in seconds, that other trained ones must exceed.
 RIVAL = "ridge"
+#: The evaluator that assists estimates unless another one is chosen; it is fitted again while people judge.
+ASSISTANT = "ridge"

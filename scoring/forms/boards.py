@@ -12,7 +12,7 @@ from annotation.selectors.campaigns import has_adaptive
 from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from scoring.boards.base import Query
-from scoring.boards.choices import CHOICES, JUDGED, RATINGS, SCALES
+from scoring.boards.choices import ASSISTANT, CHOICES, JUDGED, RATINGS, SCALES
 from scoring.selectors.aspects import JudgedWay, compared_aspects
 from scoring.selectors.catalogue import entries
 from scoring.selectors.games import list_judges
@@ -98,7 +98,7 @@ class BoardForm(forms.Form):
         if name == "filter":
             return [("", _("all")), *_pair(self.known["filter"])]
         if name == "assist":
-            return _pair([*self.known["scored"], *self.known["baselines"]])
+            return _pair(list_assistants(self.query, self.known))
         if name == "campaign":
             return [("", _("all judgements")), *_pair(self.known["campaign"])]
         if name in CHOICES:
@@ -110,6 +110,12 @@ class BoardForm(forms.Form):
             return compared_aspects(self.project)
         used = (getattr(self.query, "method", "mean"), getattr(self.query, "people", "ratings"))
         return list_aspects(self.project, rated=used == ("mean", "ratings"))
+
+
+def list_assistants(query: Any, known: Mapping[str, list[str]]) -> list[str]:
+    """Return the evaluators that can assist, the default first, also before its first fit to ratings."""
+    others = [name for name in (*known["scored"], *known["baselines"]) if name != ASSISTANT]
+    return [ASSISTANT, *others] if query.method == "mean" or ASSISTANT in known["scored"] else others
 
 
 def _pair(names: Iterable[str]) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ from annotation.models import Output
 from annotation.models.visible import ProjectRows
 from evalapp.accounts.models import Project
 from evalapp.common.models import Run
+from scoring.boards.choices import ASSISTANT
 
 
 class Evaluator(models.Model):
@@ -78,6 +79,11 @@ class Evaluator(models.Model):
     def is_judge(self) -> bool:
         """Whether a language model at an endpoint or in a folder made its scores (see `scoring.services.judges`)."""
         return self.kind == self.Kind.JUDGE
+
+    @property
+    def is_assistant(self) -> bool:
+        """Whether it is the default assistant, which is fitted while people judge and has scores but no artefact."""
+        return self.kind == self.Kind.BASELINE and self.slug == ASSISTANT
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext as _
 from annotation.models import Campaign, Judgement, Output, Rating
 
 from ..models import Score, ScoreSet
+from .assistant import EVERY, count_judgements, find_fit
 
 #: Evaluators that are tried, those with the newest scores first.
 MOST_SETS = 20
@@ -37,28 +38,31 @@ class RatedOutputs:
 
 def describe_savings(*, campaign: Campaign) -> list[str]:
     """Return for each aspect of a rating campaign a sentence on the evaluator that saves most judgements: its share,
-    and how many more judgements separate two neighbouring systems with it and without. Empty without scores."""
+    and how many more judgements separate two neighbouring systems with it and without; last, the state of the default
+    assistant. Renewed every `EVERY` judgements and with new scores. Empty without scores."""
     sets = ScoreSet.objects.filter(project=campaign.project, scored_at__isnull=False, n_in_training=0)
     if campaign.kind != Campaign.Kind.LIKERT or not sets.exists():
         return []
     newest = sets.aggregate(at=Max("scored_at"))["at"]
-    last = Judgement.objects.filter(campaign=campaign).aggregate(last=Max("pk"))["last"]
-    state = repr((campaign.pk, campaign.removed_count, last, newest, sets.count(), get_language()))
+    # As often as the assistant is fitted: with every judgement they change little, and cost seconds in large projects.
+    step = count_judgements(pk=campaign.pk) // EVERY
+    state = repr((campaign.pk, campaign.removed_count, step, newest, sets.count(), get_language()))
     key = f"scoring:savings:{hashlib.sha256(state.encode()).hexdigest()[:32]}"
     result: list[str] | None = cache.get(key)
     if result is None:
         rows = campaign.aspects.select_related("aspect").order_by("position")
         result = [text for row in rows if (text := _describe_aspect(campaign, row.aspect, list(_list_sets(sets))))]
         cache.set(key, result, _CACHED)
-    return result
+    fit = find_fit(campaign.project)
+    return [*result, fit.describe()] if fit is not None else result
 
 
 def _list_sets(sets: Any) -> list[ScoreSet]:
-    """Return the newest score set of each of the last evaluators."""
-    newest: dict[int, ScoreSet] = {}
+    """Return the newest score set of each of the last evaluators, one for each aspect."""
+    newest: dict[tuple[int, str], ScoreSet] = {}
     for one in sets.select_related("evaluator").order_by("-scored_at"):
         if len(newest) < MOST_SETS:
-            newest.setdefault(one.evaluator_id, one)
+            newest.setdefault((one.evaluator_id, one.aspect), one)
     return list(newest.values())
 
 

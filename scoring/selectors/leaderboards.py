@@ -21,7 +21,7 @@ from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault
 from evalapp.names import natural_key
 from scoring.boards.base import Query
-from scoring.boards.choices import CHOICES, EARLIER
+from scoring.boards.choices import ASSISTANT, CHOICES, EARLIER
 
 from ..models import Evaluator, Leaderboard, ScoreSet
 
@@ -85,7 +85,9 @@ def parse_query(shape: type[Query], given: Mapping[str, Any], project: Project |
     query: Any = shape(**values)
     faults += [Fault(text, field=field) for text, field in query.faults()]
     if project is not None:
-        missing, known = unknown_evaluators(project, [*query.chosen, *filter(None, [query.scored_by])])
+        # Where the default assistant has not been fitted, the table says how it is.
+        scored_by = "" if getattr(query, "assist", "") == ASSISTANT else query.scored_by
+        missing, known = unknown_evaluators(project, [*query.chosen, *filter(None, [scored_by])])
         for name in missing:
             text = _("There is no evaluator “%(name)s” in %(project)s. There are: %(known)s.")
             text %= {"name": name, "project": project.slug, "known": ", ".join(known)}

@@ -108,6 +108,13 @@ def load_scored_outputs(project: Project, score_set: ScoreSet, aspect: Aspect) -
     )  # fmt: skip
 
 
+def hide_test_ratings(scored: ScoredOutputs) -> ScoredOutputs:
+    """Return the outputs without the ratings of the test part, which choose nothing."""
+    import numpy as np
+
+    return replace(scored, human=np.where(scored.is_test, np.nan, scored.human))
+
+
 def predict_output_errors(scored: ScoredOutputs) -> NDArray[np.float64]:
     """Return the expected error of each output; see `evalapp.stats.assisted.choice.predict_errors`."""
     from evalapp.stats.assisted.choice import predict_errors
@@ -125,8 +132,7 @@ def list_telling_outputs(project: Project, score_set: ScoreSet, aspect: Aspect, 
     """
     import numpy as np
 
-    scored = load_scored_outputs(project, score_set, aspect)
-    scored = replace(scored, human=np.where(scored.is_test, np.nan, scored.human))
+    scored = hide_test_ratings(load_scored_outputs(project, score_set, aspect))
     rated = np.isfinite(scored.human)
     value = scored.score
     if not has_scale(score_set.evaluator) and rated.sum() > 1:

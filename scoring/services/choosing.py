@@ -23,6 +23,7 @@ from ..selectors.judges import read_rubric
 from ..selectors.telling_outputs import (
     ScoredOutputs,
     TellingOutput,
+    hide_test_ratings,
     list_telling_outputs,
     load_scored_outputs,
     predict_output_errors,
@@ -52,8 +53,11 @@ class SampleOptions:
 
 
 def choose_scores(project: Project, evaluator: str, aspect: str) -> tuple[ScoreSet, Aspect]:
-    """Return the newest score set of the evaluator, and the rated aspect."""
+    """Return the newest score set of the evaluator, of the aspect if it has several, and the rated aspect."""
     score_set = get_set(project, evaluator, "")
+    if aspect and score_set.aspect not in ("", aspect):
+        own = ScoreSet.objects.filter(evaluator=score_set.evaluator, aspect=aspect, scored_at__isnull=False)
+        score_set = own.select_related("evaluator").order_by("-scored_at").first() or score_set
     return score_set, choose_aspect(project, aspect or score_set.aspect, judged_by="ratings")
 
 
@@ -113,7 +117,7 @@ def create_sample_campaign(*, project: Project, user: Any = None, evaluator: str
     # The outputs that are judged already are a sample of their own.
     may = (part == chosen["batch"] - 1) & _is_open(scored)
     drawn = draw_outputs(
-        predict_output_errors(scored), units, n=options.n, candidate=may, floor=options.floor,
+        predict_output_errors(hide_test_ratings(scored)), units, n=options.n, candidate=may, floor=options.floor,
         seed=chosen["seed"] + chosen["batch"],
     )  # fmt: skip
     if not len(drawn.rows):

@@ -25,6 +25,7 @@ from evalapp.common.errors import BadInput, Conflict, EvalappError, NotThere
 from evalapp.common.models import Run, RunLog
 from evalapp.common.params import param
 from evalapp.common.queue import enqueue_run
+from scoring.boards.choices import ASSISTANT
 
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors.catalogue import check_models, get_entry, get_method, list_shipped, parse_options, resolve_alias
@@ -121,10 +122,14 @@ def apply_evaluator(
 ) -> Run:
     """Queue scoring of every output that has no current score by this evaluator.
 
-    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator or a judge. Returns
-    the active run of the same request if there is one. `any_encoder`: allow encoders outside the setting ENCODERS, for
-    the command line.
+    `evaluator`: name in the catalogue or an alias of it, or slug of a trained or combined evaluator or a judge; the
+    default assistant is fitted again. Returns the active run of the same request if there is one. `any_encoder`: allow
+    encoders outside the setting ENCODERS, for the command line.
     """
+    if evaluator == ASSISTANT:
+        from .assistant import start_refit
+
+        return start_refit(project=project, user=user, send=send)
     grounds = Grounds(project, [evaluator])
     row = grounds.find(evaluator)
     if row is not None and row.is_combined:

@@ -12,6 +12,7 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, EvalappError, NotThere
 from evalapp.common.models import Run
+from scoring.boards.choices import ASSISTANT
 
 from ..selectors.catalogue import get_entry, list_shipped, resolve_alias
 from ..selectors.score_sets import SetState, list_states
@@ -78,7 +79,8 @@ class _Planner:
         self.states: dict[str, list[SetState]] = {}
         for state in list_states(project, self.grounds.n_outputs):
             self.states.setdefault(state.score_set.evaluator.slug, []).append(state)
-        self.active = list(Run.objects.filter(project=project, kind__in=("score", "combine"), state__in=Run.ACTIVE))
+        kinds = ("score", "combine", "refit")
+        self.active = list(Run.objects.filter(project=project, kind__in=kinds, state__in=Run.ACTIVE))
         self.speeds = _list_speeds()
 
     def _check_names(self, names: Sequence[str]) -> None:
@@ -98,6 +100,8 @@ class _Planner:
         row = self.grounds.find(name)
         if row is not None and row.is_combined:
             return self._make_plan(name, "", self.states.get(name, []), "combine", {"slug": name}, WITHOUT)
+        if name == ASSISTANT:
+            return self._make_plan(name, "", self.states.get(name, []), "refit", {"evaluator": name}, WITHOUT)
         if row is not None and row.is_judge:
             return self._make_plan(name, "", self.states.get(name, []), "judge", {"slug": name}, WITHOUT)
         try:

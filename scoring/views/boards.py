@@ -15,18 +15,19 @@ from evalapp.common.pages import page, project_page
 from evalapp.names import natural_key
 from evalapp.side_figures import side_value
 from scoring.boards.base import Query, Way
-from scoring.boards.choices import ASSISTED, COEFFICIENTS, MOST_SETS
+from scoring.boards.choices import ASSISTANT, ASSISTED, COEFFICIENTS, MOST_SETS
 from scoring.boards.data.project import ProjectData
 from scoring.boards.metrics.columns import describe_scatter
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.registry import get_board, list_boards
 from scoring.boards.systems.query import SystemsQuery
-from scoring.forms.boards import BoardForm
+from scoring.forms.boards import BoardForm, list_assistants
 from scoring.forms.games import GamesForm
 from scoring.plots.drawing import Picture, draw_scatter, size_scatter
 
 from ..downloads import send_board
 from ..models import ScoreSet
+from ..selectors.assistant import find_fit
 from ..selectors.games import METHOD, list_judges
 from ..selectors.leaderboards import parse_query
 from ..selectors.reports import has_choices
@@ -79,7 +80,9 @@ def render_systems(
     candidates = [query.by, *known["scored"], *known["baselines"], *known["by"]]
     context |= {
         "has_choices": context["has_steps"] or (bool(context["rows"]) and has_choices(project)),
-        "judges": list_ways(query, next(filter(None, candidates), "")),
+        "judges": list_ways(query, next(filter(None, candidates), ""), next(iter(list_assistants(query, known)), "")),
+        "fit": find_fit(project) if query.assist == ASSISTANT else None,
+        "may_fit": query.assist == ASSISTANT and context["may_write"],
         "games": query.plays_games,
         "is_old": context["answer"].is_old,
     }
@@ -87,15 +90,15 @@ def render_systems(
     return page(request, "scoring/systems/show.html", context, fragment="board", status=status)
 
 
-def list_ways(query: SystemsQuery, evaluator: str) -> list[dict[str, Any]]:
+def list_ways(query: SystemsQuery, evaluator: str, assistant: str) -> list[dict[str, Any]]:
     """Return the tabs for people, for people assisted by an evaluator, and for an evaluator. They keep the choice of
     systems."""
     kept = {name: value for name, value in query.non_default_params.items() if name == "systems"}
     people = {name: value for name, value in query.non_default_params.items() if name in ("aspect", "systems")}
     ways = [{"label": _("Human judgements"), "query": urlencode(kept), "is_current": not query.scored_by}]
-    if evaluator and query.method in ASSISTED:
-        label = _("Assisted by %(name)s") % {"name": query.assist or evaluator}
-        assisted = urlencode({"assist": query.assist or evaluator, **people})
+    if assistant and query.method in ASSISTED:
+        label = _("Assisted by %(name)s") % {"name": query.assist or query.by or assistant}
+        assisted = urlencode({"assist": query.assist or query.by or assistant, **people})
         ways.append({"label": label, "query": assisted, "is_current": bool(query.assist)})
     if evaluator:
         by = urlencode({"by": evaluator, **kept})

@@ -27,6 +27,7 @@ from evalapp.common.models import Run
 from evalapp.common.pages import page, project_page
 from evalapp.markup import guard_formula
 from evalapp.side_figures import side_figure
+from scoring.boards.choices import ASSISTANT
 from scoring.boards.render.page import Column, Given, arrange
 from scoring.forms.fields import ApplyForm, add_faults, list_reference_sets
 from scoring.plots import drawing
@@ -34,6 +35,7 @@ from scoring.plots.curves import draw, draw_folds
 from scoring.plots.drawing import Picture
 
 from ..models import Evaluator, Score, ScoreSet
+from ..selectors.assistant import find_fit
 from ..selectors.catalogue import entries, get_entry, get_method, list_shipped
 from ..selectors.chosen_sets import get_set
 from ..selectors.exports import SCORES_IN_ORDER
@@ -50,6 +52,7 @@ from ..selectors.training import (
     missing_for,
     read_card,
 )
+from ..services.assistant import start_refit
 from ..services.scores import apply_evaluator
 from ..services.several import CURRENT, REFUSED, UNDER_WAY, plan_scores, score_several
 from .starting import open_run
@@ -157,6 +160,8 @@ def apply(request: HttpRequest, project: Project, name: str) -> HttpResponse:
     row = Evaluator.objects.filter(project=project, slug=name).first()
     if row is not None:
         refuse_scoring(row)
+    if name == ASSISTANT and request.method == "POST":
+        return open_run(request, start_refit(project=project, user=request.user))
     trained = list_trained(project).filter(slug=name).first()
     entry = get_entry(trained.name) if trained else get_method(name)
     if entry.learns and trained is None and name not in list_shipped():
@@ -210,6 +215,7 @@ def evaluator(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
         "project": project,
         "evaluator": score_set.evaluator if score_set else row,
         "may_write": can(user=request.user, project=project, need="write"),
+        "fit": find_fit(project) if evaluator == ASSISTANT else None,
         **(_scores(project, score_set, dict(request.GET.lists())) if score_set else {}),
         **(_training(request, row) if row else {}),
     }

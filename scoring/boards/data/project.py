@@ -13,9 +13,10 @@ from annotation.models.data import ORIGINAL
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, Fault, NotThere
 from scoring.boards.base import AspectInfo, Progress, Query, Size, Table, Way
-from scoring.boards.choices import MOST_SETS
+from scoring.boards.choices import ASSISTANT, MOST_SETS
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.aspects import choose_aspect, choose_judged_way, find_campaign, list_judged, list_judged_ways
+from scoring.selectors.assistant import explain_unfitted
 from scoring.selectors.item_keys import item_keys, load_parts
 from scoring.selectors.reference_sets import SetRow, list_sets
 from scoring.selectors.score_sets import current_sets, get_current_set
@@ -286,6 +287,8 @@ class ProjectData:
 
         score_set = next(iter(self.score_sets(query, None)), None)
         names = {"by": query.scored_by, "references": query.references, "aspect": query.aspect}
+        if score_set is None and query.assist == ASSISTANT:
+            raise BadInput.for_field("assist", explain_unfitted(self.project))
         if score_set is None:
             text = _(
                 "%(by)s has no complete scores with the references “%(references)s” yet. See its run, or score again."

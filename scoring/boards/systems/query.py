@@ -17,7 +17,8 @@ class SystemsQuery(Query):
 
     `filter` names a filter of raters, `campaign` is the slug of the only campaign whose judgements count. `weights` and
     `covariates` are options of models of comparisons; `per` is the unit that Turing M1 counts. `assist` is the slug of
-    an evaluator whose scores of all outputs narrow the intervals of human judgements, `target` what these are about.
+    an evaluator whose scores of all outputs narrow the intervals of human judgements (by default `ridge`, which is
+    fitted again while people judge), `target` what these are about.
     """
 
     aspect: str = ""

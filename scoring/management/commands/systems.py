@@ -8,7 +8,7 @@ from django.core.management.base import CommandParser
 
 from evalapp.accounts.models import Project
 from scoring.boards.base import Query
-from scoring.boards.choices import COVARIATES, METHODS, PER, RATINGS, SUBSETS, TARGETS, WEIGHTS
+from scoring.boards.choices import ASSISTANT, COVARIATES, METHODS, PER, RATINGS, SUBSETS, TARGETS, WEIGHTS
 from scoring.boards.systems.query import SystemsQuery
 from scoring.management.board_command import BoardCommand
 from scoring.selectors.leaderboards import parse_query
@@ -41,8 +41,9 @@ class Command(BoardCommand):
             help="rank by an evaluator's scores instead; with --method glicko2 by the games of the command `games`",
         )  # fmt: skip
         parser.add_argument(
-            "--assist", default="", metavar="EVALUATOR",
-            help="narrow the intervals of human judgements by an evaluator's scores of all outputs",
+            "--assist", default="", nargs="?", const=ASSISTANT, metavar="EVALUATOR",
+            help="narrow the intervals of human judgements by an evaluator's scores of all outputs; without a name by "
+            f"{ASSISTANT}, which is fitted again while people judge",
         )  # fmt: skip
         parser.add_argument(
             "--target", default="items-like-these", choices=list(TARGETS),

@@ -20,9 +20,9 @@ from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.evaluators.ridge.features import Rows, build_features, count_features
+from scoring.ml.evaluators.ridge.features import Rows, build_features, count_features, measure_columns
 from scoring.ml.evaluators.ridge.network import RidgeNetwork
-from scoring.ml.evaluators.ridge.solve import GRID, Solution, fit_comparisons, fit_ratings
+from scoring.ml.evaluators.ridge.solve import GRID, LEAST, Solution, fit_comparisons, fit_ratings
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
@@ -35,8 +35,6 @@ from scoring.ml.training.job import FitJob, Plan, TrainingProgress
 from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.types import Record
 
-#: Judged outputs or pairs of an aspect that are needed at least.
-LEAST = 10
 #: Records scored at a time: bounds the memory of their vectors.
 BLOCK = 8192
 
@@ -88,7 +86,7 @@ class Ridge(SeveralAspects):
         rows = Rows(material.records)
         sides = rows.list_sides()
         features = build_features(_encode(job, rows), rows, sides)
-        mean, spread = _measure_columns(features)
+        mean, spread = measure_columns(features)
         aspects = tuple(one.aspect for one in material.judged)
         network = RidgeNetwork.from_source(None, {
             "features": count_features(job.encoder.width, sides), "aspects": len(aspects),
@@ -288,16 +286,6 @@ def _encode(job: FitJob, rows: Rows) -> Floats:
     encodings = encoder.tokenize(rows.table.texts, rows.table.left).encodings
     vectors = cached_vectors(encoder, encodings, job.texts, "fp32", job.report_phase("encoding"))
     return np.asarray(vectors, dtype=np.float64)
-
-
-def _measure_columns(features: Floats) -> tuple[Floats, Floats]:
-    """Mean and spread of each column without missing values; 0 and 1 for columns without any."""
-    known = ~np.isnan(features)
-    n = np.maximum(known.sum(axis=0), 1)
-    filled = np.where(known, features, 0.0)
-    mean = filled.sum(axis=0) / n
-    spread = np.sqrt((np.where(known, features - mean, 0.0) ** 2).sum(axis=0) / n)
-    return mean, np.where(spread > 1e-9, spread, 1.0)
 
 
 def _solve(one: _Judged, standard: Floats, grid: tuple[float, ...]) -> Solution:

@@ -78,3 +78,13 @@ def build_features(vectors: Floats, rows: Rows, sides: Sequence[str]) -> Floats:
     texts = [record.text for record in rows.records]
     columns.append(np.array([[len(text.split()), np.log(max(len(text), 1))] for text in texts], dtype=np.float64))
     return np.concatenate(columns, axis=1)
+
+
+def measure_columns(features: Floats) -> tuple[Floats, Floats]:
+    """Return mean and spread of each column without missing values; 0 and 1 for columns without any."""
+    known = ~np.isnan(features)
+    n = np.maximum(known.sum(axis=0), 1)
+    filled = np.where(known, features, 0.0)
+    mean = filled.sum(axis=0) / n
+    spread = np.sqrt((np.where(known, features - mean, 0.0) ** 2).sum(axis=0) / n)
+    return mean, np.where(spread > 1e-9, spread, 1.0)

@@ -17,6 +17,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.intp]
 #: Penalties that are tried, as shares of the mean square of the features.
 GRID = tuple(10.0**power for power in (-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1))
+#: Judged outputs or pairs of an aspect that are needed at least.
+LEAST = 10
 _RANK = 1e-10
 
 

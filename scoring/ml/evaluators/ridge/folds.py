@@ -1,0 +1,87 @@
+"""Scores of all outputs from the ratings of some, cross-fitted by group, from one table of features. numpy only.
+
+Explained in docs/explanation/evaluators/ridge.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scoring.ml.evaluators.ridge.features import Floats, measure_columns
+from scoring.ml.evaluators.ridge.solve import Ints, fit_ratings
+
+FOLDS = 5
+#: Outputs scored at a time: bounds the memory of their features.
+BLOCK = 8192
+
+
+@dataclass(frozen=True)
+class FoldScores:
+    """Scores of all outputs (n,), and the penalty of each fold's model."""
+
+    values: Floats
+    penalties: tuple[float, ...]
+
+
+def deal_folds(groups: Sequence[str], n_folds: int = FOLDS) -> dict[str, int]:
+    """Return the fold of each distinct group, in the order of a hash, so that folds differ by one group at most."""
+    ordered = sorted(set(groups), key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
+    return {name: place % n_folds for place, name in enumerate(ordered)}
+
+
+def score_by_folds(
+    features: Floats, rated: Ints, ratings: Floats, groups: Sequence[str], n_folds: int = FOLDS
+) -> FoldScores:
+    """Return a score of every output by models that have not seen its group.
+
+    `features` (n, k) of all outputs, nan where a text is missing; `rated` (m,) rows of those to learn from and their
+    `ratings` (m,); `groups` (n,). Each of `n_folds` models, or as many as there are rated groups, learns from the other
+    folds, its penalty and the scale of its features included. An output of a rated group is scored by the model of its
+    fold, another one by the mean of all models. Raises `ValueError` with fewer than two rated groups.
+    """
+    folds = deal_folds([groups[row] for row in rated.tolist()], n_folds)
+    count = min(n_folds, len(folds))
+    if count < 2:
+        raise ValueError("at least two rated groups are needed")
+    fold = np.array([folds.get(name, -1) for name in groups])
+    models = [_fit(features, rated, ratings, groups, fold[rated] != number) for number in range(count)]
+    weights = np.stack([model.weights for model in models], axis=1)
+    shift = np.stack([model.mean * model.weights for model in models], axis=1)
+    bias = np.array([model.bias for model in models])
+    values = np.empty(len(features))
+    for start in range(0, len(features), BLOCK):
+        own = slice(start, start + BLOCK)
+        block = np.asarray(features[own], dtype=np.float64)
+        known = ~np.isnan(block)
+        # A missing feature counts as the mean: its share of the score is 0.
+        by_model = np.where(known, block, 0.0) @ weights - known.astype(np.float64) @ shift + bias
+        place = np.maximum(fold[own], 0)[:, None]
+        seen = np.take_along_axis(by_model, place, axis=1)[:, 0]
+        values[own] = np.where(fold[own] >= 0, seen, by_model.mean(axis=1))
+    return FoldScores(values, tuple(model.penalty for model in models))
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A linear score of features as they are: missing ones count as `mean`."""
+
+    mean: Floats
+    weights: Floats
+    bias: float
+    penalty: float
+
+
+def _fit(
+    features: Floats, rated: Ints, ratings: Floats, groups: Sequence[str], is_learned: npt.NDArray[np.bool_]
+) -> _Model:
+    rows = rated[is_learned]
+    own = np.asarray(features[rows], dtype=np.float64)
+    mean, spread = measure_columns(own)
+    standard = np.nan_to_num((own - mean) / spread, nan=0.0)
+    found = fit_ratings(standard, ratings[is_learned], [groups[row] for row in rows.tolist()])
+    return _Model(mean, found.weights / spread, found.bias, found.penalty)

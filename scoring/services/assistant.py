@@ -1,0 +1,125 @@
+"""Fit the default assistant while people judge.
+
+Refits are found by looking at what is stored, not while an answer is stored: several answers may pass the boundary at
+once, and judging needs no further queries. A failed refit leaves the former scores as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Exists, OuterRef
+from django.utils import timezone
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
+from annotation.models import Campaign, CampaignMember, Rating
+from annotation.services.bulk import insert_rows
+from evalapp.accounts.models import Project
+from evalapp.common import audit
+from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.models import Run
+from evalapp.common.queue import enqueue_run
+from scoring.boards.choices import ASSISTANT
+
+from ..models import Evaluator, Score, ScoreSet
+from ..selectors.assistant import EVERY, count_judgements
+from ..selectors.inputs import count_outputs
+from .scores import COLUMNS, NewScore, score_row
+
+#: Projects in which nobody has judged for this time are not looked at.
+RECENT = timedelta(days=1)
+#: Scores are replaced in one transaction, which must stay short while people judge.
+MOST_OUTPUTS = 20_000
+
+
+def queue_refits() -> None:
+    """Queue a refit in each project with `EVERY` more judgements since the last one, whether that succeeded or not."""
+    judged = CampaignMember.objects.filter(
+        campaign__project=OuterRef("pk"), campaign__kind=Campaign.Kind.LIKERT, last_at__gte=timezone.now() - RECENT
+    )
+    for project in Project.objects.filter(Exists(judged), deleting_at=None).order_by("pk"):
+        last = Run.objects.filter(project=project, kind="refit").order_by("-pk").first()
+        until = count_judgements(project=project)
+        if until < EVERY or (last is not None and (last.is_active or until // EVERY <= last.params["until"] // EVERY)):
+            continue
+        if not explain_refusal(project):
+            _enqueue(project, None, until, send=True)
+
+
+def start_refit(*, project: Project, user: Any = None, send: bool = True) -> Run:
+    """Queue a refit, or return the active one. Raises `BadInput` if there is nothing to fit, or too much."""
+    active = Run.objects.filter(project=project, kind="refit", state__in=Run.ACTIVE, cancel_requested=False).first()
+    if active is not None:
+        return active
+    if reason := explain_refusal(project):
+        raise BadInput.for_field("evaluator", reason)
+    return _enqueue(project, user, count_judgements(project=project), send=send)
+
+
+def explain_refusal(project: Project) -> str:
+    """Return why the assistant cannot be fitted here; empty if it can."""
+    from scoring.ml import ScoringError
+    from scoring.ml.encoders.source import find_encoder_folder
+    from scoring.ml.errors import need_package
+
+    if not Rating.objects.filter(project=project, output__isnull=False).exists():
+        return _("%(name)s learns from ratings of outputs: upload some, or open a campaign.") % {"name": ASSISTANT}
+    if count_outputs(project) > MOST_OUTPUTS:
+        text = _("The assistant is fitted in projects with at most %(most)s outputs. Train %(name)s instead.")
+        return text % {"most": f"{MOST_OUTPUTS:,}", "name": ASSISTANT}
+    try:
+        need_package("torch", ASSISTANT)
+        find_encoder_folder()
+    except ScoringError as error:
+        return str(error)
+    return ""
+
+
+def _enqueue(project: Project, user: Any, until: int, *, send: bool) -> Run:
+    """Queue the refit; two processes that ask for the same judgements get the same run."""
+    return enqueue_run(
+        kind="refit", project=project, user=user, params={"evaluator": ASSISTANT, "until": until},
+        title=gettext_noop("Fit %(name)s") % {"name": ASSISTANT}, send=send,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class AspectFit:
+    """The scores of an aspect with their signatures."""
+
+    aspect: str
+    signature: str
+    short: str
+    scores: Iterable[NewScore]
+
+
+def store_fit(
+    *, run: Run, options: Mapping[str, Any], record: Mapping[str, Any], fits: Iterable[AspectFit]
+) -> list[ScoreSet]:
+    """Replace the scores of each aspect; call it in a transaction, in which `finish_score_set` follows for each set."""
+    row, created = Evaluator.objects.get_or_create(
+        project=run.project, slug=ASSISTANT, defaults={"name": ASSISTANT, "kind": Evaluator.Kind.BASELINE}
+    )
+    if not row.is_assistant:
+        text = _("The name %(name)s belongs to another evaluator. Delete that one first.")
+        raise Conflict(text % {"name": ASSISTANT})
+    Evaluator.objects.filter(pk=row.pk).update(options=dict(options), record=dict(record), run=run)
+    if created:
+        audit.record(verb="evaluator.stored", project=run.project, actor=run.created_by, object=row)
+    result = []
+    for fit in fits:
+        # An import may have brought further sets.
+        first, *others = [
+            *ScoreSet.objects.filter(evaluator=row, aspect=fit.aspect).order_by("-pk"),
+            ScoreSet(project=run.project, evaluator=row, aspect=fit.aspect),
+        ]
+        ScoreSet.objects.filter(pk__in=[other.pk for other in others if other.pk]).delete()
+        first.signature, first.short_signature, first.references, first.run = fit.signature, fit.short, "", run
+        first.save()
+        Score.objects.filter(score_set=first).delete()
+        insert_rows(Score, COLUMNS, (score_row(first, score) for score in fit.scores))
+        result.append(first)
+    return result

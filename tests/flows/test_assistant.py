@@ -1,0 +1,209 @@
+"""The default assistant: people judge through the API, a refit is queued, and pages, command and API use its scores."""
+
+from __future__ import annotations
+
+import io
+import json
+from uuid import uuid4
+
+import numpy as np
+import pytest
+from django.core.management import CommandError, call_command
+
+from annotation.models import Item, Output, Rating
+from annotation.services.campaigns import create_campaign, open_campaign
+from evalapp.common.models import Run
+from evalapp.common.runner import execute_run
+from evalapp.events.tasks import watch_events
+from scoring.models import Evaluator, Score, ScoreSet
+from scoring.pipelines import refit as pipeline
+from scoring.selectors.assistant import EVERY
+from scoring.selectors.judge_split import get_split
+from scoring.services import assistant
+from tests.factories import make_outputs
+from tests.scoring.ml.tiny import tiny_encoder
+
+pytestmark = pytest.mark.django_db
+WORDS = ("good", "fine", "poor", "strange")
+
+
+@pytest.fixture
+def campaign(cast, settings, tmp_path, monkeypatch):
+    """160 outputs of 80 items in as many groups; the words of an output tell how it is rated."""
+    settings.ARTEFACTS_DIR = tmp_path / "artefacts"
+    folder = tiny_encoder("bert", tmp_path / "tiny")
+    monkeypatch.setattr(pipeline, "_choose_options", lambda _context: {
+        "encoder": folder, "pooling": "mean", "max_length": None,
+    })  # fmt: skip
+    items = [Item(project=cast.project, key=f"i{k:02d}", context=["Hello."], group=f"g{k:02d}") for k in range(80)]
+    outputs = make_outputs(cast.project, Item.objects.bulk_create(items), ("sys-a", "sys-b"))
+    for k, output in enumerate(outputs):
+        output.text = f"{WORDS[k % 4]} " * (1 + k % 3)
+    Output.objects.bulk_update(outputs, ["text"])
+    plan = {
+        "name": "Quality", "kind": "likert", "aspects": [{"name": "quality", "low": 1, "high": 7}], "overlap": 1,
+    }  # fmt: skip
+    campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
+    return open_campaign(campaign=campaign, user=cast.researcher, here=True)
+
+
+def judge(client, cast, campaign, n: int) -> None:
+    """Answer `n` texts through the API, as the judging page does."""
+    client.force_login(cast.annotator)
+    rng = np.random.default_rng(campaign.pk)
+    for _ in range(n):
+        shown = client.post(f"/api/v1/campaigns/{campaign.pk}/next/", content_type="application/json").json()
+        text = shown["texts"][0]["text"]
+        value = int(np.clip(7 - 2 * WORDS.index(text.split()[0]) + rng.integers(0, 2), 1, 7))
+        body = {"submission": str(uuid4()), "answer": {"quality": value}}
+        sent = client.post(f"/api/v1/assignments/{shown['id']}/submit/", body, content_type="application/json")
+        assert sent.status_code == 200, sent.content
+
+
+def refits() -> list[Run]:
+    return list(Run.objects.filter(kind="refit").order_by("pk"))
+
+
+def run_next() -> Run:
+    run = execute_run(refits()[-1].pk)
+    assert run is not None
+    return run
+
+
+def command(*arguments: str) -> str:
+    out = io.StringIO()
+    call_command(*arguments, stdout=out)
+    return out.getvalue()
+
+
+def read(client, address: str) -> str:
+    page = client.get(address)
+    assert page.status_code == 200
+    return " ".join(page.content.decode().split())
+
+
+def test_judgements_lead_to_assisted_estimates(client, cast, campaign):
+    judge(client, cast, campaign, EVERY - 1)
+    watch_events()
+    assert refits() == [], "no refit before the boundary"
+    judge(client, cast, campaign, 1)
+    assert refits() == [], "nothing is queued in a request"
+    watch_events()
+    watch_events()
+    (queued,) = refits()
+    assert (queued.state, queued.queue, queued.params["until"]) == (Run.State.QUEUED, "cpu", EVERY)
+    run = run_next()
+    assert run.state == Run.State.SUCCEEDED, run.error
+    watch_events()
+    assert len(refits()) == 1, "no refit without further judgements"
+    score_set = ScoreSet.objects.get(evaluator__slug="ridge")
+    assert (score_set.aspect, score_set.n_scores, score_set.n_in_training) == ("quality", 160, 0)
+
+    client.force_login(cast.researcher)
+    systems = "/projects/alpha/systems/"
+    assert "Assisted by ridge" in read(client, systems)
+    page = read(client, f"{systems}?assist=ridge")
+    assert 'value="ridge" selected' in page
+    fit = f"at {EVERY} judgements, from {run.result['learned_from']} rated outputs."
+    assert fit in page
+    assert fit in read(client, f"/projects/alpha/campaigns/{campaign.pk}/quality/")
+    assert fit in read(client, "/projects/alpha/evaluators/ridge/")
+    answer = client.get("/api/v1/projects/alpha/leaderboards/systems/?assist=ridge").json()
+    assert answer["assist"] == "ridge"
+    assert answer["extras"]["saved"] is not None
+    table = json.loads(command("systems", "alpha", "--json", "--assist"))
+    assert table["evaluator"]["signature"] == score_set.full_signature
+    assert [row["value"] for row in table["rows"]] == [row["value"] for row in answer["rows"]]
+
+    before = dict(Score.objects.values_list("output", "value"))
+    judge(client, cast, campaign, EVERY + 1)
+    watch_events()
+    run = run_next()
+    assert run.result["judgements"] == 2 * EVERY + 1
+    assert ScoreSet.objects.get(evaluator__slug="ridge").pk == score_set.pk
+    assert dict(Score.objects.values_list("output", "value")) != before
+    client.force_login(cast.researcher)
+    assert f"at {2 * EVERY + 1} judgements" in read(client, f"{systems}?assist=ridge")
+    command("dump", "alpha", str(pipeline.settings.ARTEFACTS_DIR.parent / "out"))
+
+
+def test_refit_encodes_new_texts_only_and_equals_a_fit_from_scratch(client, cast, campaign, settings, monkeypatch):
+    judge(client, cast, campaign, EVERY)
+    watch_events()
+    run_next()
+    encoded: list[int] = []
+    original = pipeline._encode
+    monkeypatch.setattr(pipeline, "_encode", lambda *given: (encoded.append(1), original(*given)))
+    judge(client, cast, campaign, EVERY)
+    watch_events()
+    assert run_next().state == Run.State.SUCCEEDED
+    assert encoded == []
+    found = dict(Score.objects.values_list("output", "value"))
+    settings.ARTEFACTS_DIR = settings.ARTEFACTS_DIR.parent / "empty"
+    client.force_login(cast.researcher)
+    assert client.post("/projects/alpha/evaluators/apply/ridge/").status_code == 302
+    assert run_next().state == Run.State.SUCCEEDED
+    assert encoded == [1]
+    again = dict(Score.objects.values_list("output", "value"))
+    assert again == pytest.approx(found, rel=0, abs=1e-9)
+
+
+def test_nothing_is_learned_from_the_test_part(client, cast, campaign):
+    judge(client, cast, campaign, 2 * EVERY)
+    watch_events()
+    run_next()
+    before = dict(Score.objects.values_list("output", "value"))
+    split = get_split(cast.project)
+    held_out = [
+        row.pk for row in Rating.objects.select_related("output__item")
+        if split.is_test(row.output.item.group, row.output.item.key)
+    ]  # fmt: skip
+    assert 10 < len(held_out) < 2 * EVERY
+    Rating.objects.filter(pk__in=held_out).update(value=1)
+    client.force_login(cast.researcher)
+    client.post("/projects/alpha/evaluators/apply/ridge/")
+    assert run_next().state == Run.State.SUCCEEDED
+    assert dict(Score.objects.values_list("output", "value")) == before
+
+
+def test_failed_refit_leaves_scores_and_judging_alone(client, cast, campaign, monkeypatch):
+    judge(client, cast, campaign, EVERY)
+    watch_events()
+    run_next()
+    before = dict(Score.objects.values_list("output", "value"))
+
+    def fail(**_given):
+        raise RuntimeError("no space")
+
+    monkeypatch.setattr(pipeline, "finish_score_set", fail)
+    judge(client, cast, campaign, EVERY)
+    watch_events()
+    assert run_next().state == Run.State.FAILED
+    assert dict(Score.objects.values_list("output", "value")) == before
+    watch_events()
+    assert len(refits()) == 2, "a failed refit is not repeated at once"
+    judge(client, cast, campaign, 1)
+    client.force_login(cast.researcher)
+    assert f"at {EVERY} judgements" in read(client, "/projects/alpha/systems/?assist=ridge")
+
+
+def test_it_is_offered_before_its_first_fit(client, cast, campaign):
+    judge(client, cast, campaign, 12)
+    client.force_login(cast.researcher)
+    assert "Assisted by ridge" in read(client, "/projects/alpha/systems/")
+    page = read(client, "/projects/alpha/systems/?assist=ridge")
+    assert "fitted after every 50 judgements in rating campaigns" in page
+    assert "Fit now" in page
+    with pytest.raises(CommandError, match="evalapp score ridge --project alpha"):
+        command("systems", "alpha", "--assist")
+    assert client.get("/api/v1/projects/alpha/leaderboards/systems/?assist=ridge").status_code == 400
+    command("score", "ridge", "--project", "alpha", "--here")
+    assert refits()[0].state == Run.State.SUCCEEDED
+
+
+def test_too_few_ratings_are_no_error(client, cast, campaign):
+    judge(client, cast, campaign, 3)
+    run = execute_run(assistant.start_refit(project=cast.project, send=False).pk)
+    assert run is not None
+    assert (run.state, run.result["aspects"]) == (Run.State.SUCCEEDED, [])
+    assert not Evaluator.objects.filter(slug="ridge").exists()
