@@ -51,7 +51,7 @@ def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
         work = Refit(context)
         fits = list(work.fit_aspects())
     if not fits:
-        return {"evaluator": evaluator, "aspects": []}
+        return {"evaluator": evaluator, "aspects": [], "outputs": 0}
     context.progress(0, len(work.records), "outputs", "storing")
     fit = {"at": began.isoformat(), "judgements": n_judgements, "outputs": len(work.learned)}
     context.make_sure()
@@ -70,6 +70,7 @@ def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
         "evaluator": evaluator,
         "aspects": [score_set.aspect for score_set in sets],
         "score_set": sets[0].pk,
+        "signature": sets[0].full_signature,
         "judgements": n_judgements,
         "learned_from": len(work.learned),
         "outputs": len(work.records),

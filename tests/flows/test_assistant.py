@@ -197,8 +197,10 @@ def test_it_is_offered_before_its_first_fit(client, cast, campaign):
     with pytest.raises(CommandError, match="evalapp score ridge --project alpha"):
         command("systems", "alpha", "--assist")
     assert client.get("/api/v1/projects/alpha/leaderboards/systems/?assist=ridge").status_code == 400
-    command("score", "ridge", "--project", "alpha", "--here")
-    assert refits()[0].state == Run.State.SUCCEEDED
+    assert "ridge: 0 outputs scored." in command("score", "ridge", "--project", "alpha", "--here")
+    judge(client, cast, campaign, 30)
+    assert "ridge: 160 outputs scored." in command("score", "ridge", "--project", "alpha", "--here")
+    assert json.loads(command("systems", "alpha", "--json", "--assist"))["assist"] == "ridge"
 
 
 def test_too_few_ratings_are_no_error(client, cast, campaign):

@@ -16,7 +16,7 @@ from scoring.boards.base import AspectInfo, Progress, Query, Size, Table, Way
 from scoring.boards.choices import ASSISTANT, MOST_SETS
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.aspects import choose_aspect, choose_judged_way, find_campaign, list_judged, list_judged_ways
-from scoring.selectors.assistant import explain_unfitted
+from scoring.selectors.assistant import explain_unfitted, find_assistant
 from scoring.selectors.item_keys import item_keys, load_parts
 from scoring.selectors.reference_sets import SetRow, list_sets
 from scoring.selectors.score_sets import current_sets, get_current_set
@@ -202,6 +202,8 @@ class ProjectData:
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[ScoreSet]:
         if slug := query.scored_by:
+            if getattr(query, "assist", "") == ASSISTANT and find_assistant(self.project) is None:
+                return []
             evaluator = get_evaluator(self.project, slug)
             current = get_current_set(self.project, evaluator, query.reference_set, getattr(query, "aspect", ""))
             return [current] if current else []

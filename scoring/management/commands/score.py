@@ -66,6 +66,10 @@ class Command(JobCommand):
         return run
 
     def show_result(self, result: dict[str, Any]) -> None:
+        if "scored" not in result:  # a combination, a judge and the assistant compute all scores again
+            self.stdout.write(f"{result['evaluator']}: {result.get('outputs', 0):,} outputs scored.")
+            self.stdout.write(result.get("signature", ""))
+            return
         self.stdout.write(
             f"{result['evaluator']}: {result['scored']:,} outputs scored, {result['kept']:,} unchanged, "
             f"{result['undefined']:,} undefined, {result['empty']:,} empty, {result['truncated']:,} truncated."

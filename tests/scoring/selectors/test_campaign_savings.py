@@ -7,13 +7,16 @@ from uuid import uuid4
 
 import numpy as np
 import pytest
+from django.core.cache import cache
 from django.urls import reverse
+from django.utils import timezone
 
-from annotation.models import Item, Rating, Unit
+from annotation.models import CampaignMember, Item, Rating, Unit
 from annotation.services.campaigns import create_campaign, open_campaign
 from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.stats.assisted.means import AssistedOptions, estimate_means, find_saved
 from scoring.models import Evaluator, Score, ScoreSet
+from scoring.selectors import campaign_savings
 from scoring.selectors.campaign_savings import describe_savings
 from tests.factories import make_outputs
 
@@ -76,3 +79,31 @@ def test_without_help_the_sentence_says_so(campaign, cast):
     assert text.startswith("quality: no evaluator saves judgements here; the best is noise (")
     ScoreSet.objects.all().delete()
     assert describe_savings(campaign=campaign) == []
+
+
+def test_sentences_are_renewed_with_every_fiftieth_judgement_and_new_scores(campaign, cast, monkeypatch):
+    cache.clear()
+    described: list[str] = []
+    original = campaign_savings._describe_aspect
+    monkeypatch.setattr(
+        campaign_savings, "_describe_aspect", lambda *given: (described.append(given[1].name), original(*given))[1]
+    )
+    member = CampaignMember.objects.filter(campaign=campaign)
+    for done, times in ((60, 1), (61, 1), (99, 1), (100, 2), (149, 2)):
+        member.update(done=done)
+        describe_savings(campaign=campaign)
+        assert len(described) == times, done
+    ScoreSet.objects.filter(evaluator__slug="judge").update(scored_at=timezone.now())
+    describe_savings(campaign=campaign)
+    assert len(described) == 3
+
+
+def test_each_aspect_of_an_evaluator_has_its_own_scores(campaign):
+    row = Evaluator.objects.get(slug="judge")
+    own = ScoreSet.objects.get(evaluator=row)
+    ScoreSet.objects.filter(pk=own.pk).update(aspect="quality")
+    ScoreSet.objects.create(
+        project=campaign.project, evaluator=row, aspect="politeness", signature="later", scored_at=timezone.now()
+    )
+    (text,) = describe_savings(campaign=campaign)
+    assert text.startswith("quality: judge saves about")

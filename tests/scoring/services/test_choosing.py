@@ -113,6 +113,18 @@ def test_ratings_of_the_test_part_do_not_change_the_proposal(project):
     assert [row.as_dict() for row in list_proposed(project, "length", options)] == before
 
 
+def test_ratings_of_the_test_part_do_not_change_the_chances_of_a_sample(project):
+    def draw():
+        plan = create_sample_campaign(project=project, evaluator="length", options=SampleOptions(n=12, batches=1)).plan
+        return [(row["item"], row["system"], row["chance"]) for row in plan["outputs"]]
+
+    before = draw()
+    split = get_split(project)
+    held_out = [item.pk for item in Item.objects.filter(project=project) if split.is_test(item.group, item.key)]
+    assert Rating.objects.filter(output__item__in=held_out).update(value=1)
+    assert draw() == before
+
+
 @pytest.mark.parametrize("method", ["json", "reward"])
 def test_rewards_are_compared_on_the_scale_of_the_raters(project, endpoint, method):
     row = judge(project, name="one")

@@ -23,6 +23,7 @@ NAMING = {
     "combine": {"parts": ["length", "mine"], "slug": "combined-1"},
     "games": {"evaluator": "mine"},
     "rank": {"board": "systems", "query": {"by": "mine"}},
+    "refit": {"evaluator": "mine", "until": 50},
     "reliability": {"evaluator": "other", "other": "mine"},
     "robustness": {"evaluator": "mine", "options": {}},
     "score": {"evaluator": "mine", "options": {}},
