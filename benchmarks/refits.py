@@ -1,7 +1,7 @@
-"""100 refits of the default assistant while 2,000 outputs are judged, vectors given, 50 judgements between two of them.
+"""100 refits of the default assistant while 2,000 outputs are judged; vectors are given, 50 judgements between refits.
 
 Each refit fits five models by group, each with its own penalty, and scores all outputs; half of the groups are the test
-part, which is not learned from. The peer is RidgeCV of scikit-learn for the same folds, at every tenth refit: it leaves
+part, which is not learned from. The peer is RidgeCV of scikit-learn for the same folds, at every twentieth refit: it leaves
 out single rows instead of groups. Prints JSON.
 
     OMP_NUM_THREADS=1 python benchmarks/refits.py [--outputs 2000] [--refits 100]
@@ -90,7 +90,7 @@ def main() -> None:
         found, clock, used = measure(lambda: score_by_folds(features, rated, ratings, groups))  # noqa: B023
         seconds.append(clock)
         cpu.append(used)
-        if number % 10 == 0:
+        if number % 20 == 0:
             other, _, theirs = measure(lambda: fit_peer(features, rated, ratings, groups))  # noqa: B023
             peer.append(theirs)
             ratio.append(theirs / used)

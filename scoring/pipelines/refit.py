@@ -169,7 +169,7 @@ def _choose_options(context: RunContext) -> dict[str, Any]:
 def load_features(
     context: RunContext, records: Sequence[Record], source: EncoderSource, options: dict[str, Any]
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Return features (outputs, k) and which outputs have a text that is too long, from the file of these texts.
+    """Return features (outputs, k) and which outputs have a text that is too long, from the file of the same texts.
 
     If texts have changed, only new ones are encoded; the file can be deleted at any time.
     """

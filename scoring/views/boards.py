@@ -78,9 +78,11 @@ def render_systems(
     known = context["form"].known
     # The tab opens an evaluator that has scores, if there is one, and no trivial baseline.
     candidates = [query.by, *known["scored"], *known["baselines"], *known["by"]]
+    assistants = list_assistants(query, known)
+    usable = [name for name in assistants if name in known["scored"] or name in known["baselines"]]
     context |= {
         "has_choices": context["has_steps"] or (bool(context["rows"]) and has_choices(project)),
-        "judges": list_ways(query, next(filter(None, candidates), ""), next(iter(list_assistants(query, known)), "")),
+        "judges": list_ways(query, next(filter(None, candidates), ""), next(iter(usable or assistants), "")),
         "fit": find_fit(project) if query.assist == ASSISTANT else None,
         "may_fit": query.assist == ASSISTANT and context["may_write"],
         "games": query.plays_games,

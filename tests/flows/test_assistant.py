@@ -15,6 +15,7 @@ from annotation.services.campaigns import create_campaign, open_campaign
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
 from evalapp.events.tasks import watch_events
+from scoring.boards.recompute import recompute_folder
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.pipelines import refit as pipeline
 from scoring.selectors.assistant import EVERY
@@ -82,7 +83,7 @@ def read(client, address: str) -> str:
     return " ".join(page.content.decode().split())
 
 
-def test_judgements_lead_to_assisted_estimates(client, cast, campaign):
+def test_judgements_lead_to_assisted_estimates(client, cast, campaign, tmp_path):
     judge(client, cast, campaign, EVERY - 1)
     watch_events()
     assert refits() == [], "no refit before the boundary"
@@ -124,7 +125,10 @@ def test_judgements_lead_to_assisted_estimates(client, cast, campaign):
     assert dict(Score.objects.values_list("output", "value")) != before
     client.force_login(cast.researcher)
     assert f"at {2 * EVERY + 1} judgements" in read(client, f"{systems}?assist=ridge")
-    command("dump", "alpha", str(pipeline.settings.ARTEFACTS_DIR.parent / "out"))
+    command("dump", "alpha", str(tmp_path / "out"))
+    outcomes = recompute_folder(tmp_path / "out")
+    assert any(outcome.exported.get("assist") == "ridge" for outcome in outcomes)
+    assert all(outcome.is_equal for outcome in outcomes), [str(one.differences or one.problem) for one in outcomes]
 
 
 def test_refit_encodes_new_texts_only_and_equals_a_fit_from_scratch(client, cast, campaign, settings, monkeypatch):

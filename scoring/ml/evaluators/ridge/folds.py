@@ -1,4 +1,4 @@
-"""Scores of all outputs from the ratings of some, cross-fitted by group, from one table of features. numpy only.
+"""Scores of all outputs from ratings of a part, cross-fitted by group, from one table of features. numpy only.
 
 Explained in docs/explanation/evaluators/ridge.md.
 """
@@ -39,7 +39,7 @@ def score_by_folds(
 ) -> FoldScores:
     """Return a score of every output by models that have not seen its group.
 
-    `features` (n, k) of all outputs, nan where a text is missing; `rated` (m,) rows of those to learn from and their
+    `features` (n, k) of all outputs, nan where a text is missing; `rated` (m,) rows to learn from and their
     `ratings` (m,); `groups` (n,). Each of `n_folds` models, or as many as there are rated groups, learns from the other
     folds, its penalty and the scale of its features included. An output of a rated group is scored by the model of its
     fold, another one by the mean of all models. Raises `ValueError` with fewer than two rated groups.
