@@ -202,8 +202,6 @@ class ProjectData:
 
     def score_sets(self, query: Query, aspect: str | None, *, one_each: bool = False) -> list[ScoreSet]:
         if slug := query.scored_by:
-            if getattr(query, "assist", "") == ASSISTANT and find_assistant(self.project) is None:
-                return []
             evaluator = get_evaluator(self.project, slug)
             current = get_current_set(self.project, evaluator, query.reference_set, getattr(query, "aspect", ""))
             return [current] if current else []
@@ -287,10 +285,10 @@ class ProjectData:
         from scoring.boards.data.columns import Scores
         from scoring.selectors.columns import load_columns, load_outputs
 
+        if query.assist == ASSISTANT and find_assistant(self.project) is None:
+            raise BadInput.for_field("assist", explain_unfitted(self.project))
         score_set = next(iter(self.score_sets(query, None)), None)
         names = {"by": query.scored_by, "references": query.references, "aspect": query.aspect}
-        if score_set is None and query.assist == ASSISTANT:
-            raise BadInput.for_field("assist", explain_unfitted(self.project))
         if score_set is None:
             text = _(
                 "%(by)s has no complete scores with the references “%(references)s” yet. See its run, or score again."
