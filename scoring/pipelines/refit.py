@@ -27,8 +27,8 @@ from ..selectors.judge_split import get_split
 from ..selectors.run_results import make_score_address
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import list_trained
-from ..services.assistant import AspectFit, store_fit
 from ..services.columns import cache_columns
+from ..services.fits import AspectFit, store_fit
 from ..services.leaderboards import renew_leaderboards
 from ..services.scores import NewScore, finish_score_set
 from .shared import refuse_scoring_errors
@@ -94,7 +94,7 @@ class Refit:
             not split.is_test(record.group, record.item) and bool(record.text.strip()) for record in self.records
         ]
         self.groups = [record.group or f"item:{record.item}" for record in self.records]
-        self.options = _choose_options(context)
+        self.options = choose_options(context)
         encoder = self.options["encoder"]
         self.source = find_encoder(None if encoder is None else str(encoder))
         self.features, self.is_cut = load_features(context, self.records, self.source, self.options)
@@ -157,7 +157,7 @@ class Refit:
             yield NewScore(self.output[row], value, "", self.hashes[row], is_empty, bool(self.is_cut[row]))
 
 
-def _choose_options(context: RunContext) -> dict[str, Any]:
+def choose_options(context: RunContext) -> dict[str, Any]:
     """Return encoder, pooling and length of the newest trained ridge, or the defaults."""
     entry = get_entry(ASSISTANT)
     defaults = {option.name: option.default for option in entry.train_options}
@@ -180,14 +180,15 @@ def load_features(
         digest.update(repr(parts).encode("utf-8", "surrogatepass"))
     path = folder / f"features-{digest.hexdigest()[:16]}.npy"
     if not path.is_file():
-        _encode(context, records, source, options, path)
+        encode_features(context, records, source, options, path)
     table = np.load(path, mmap_mode="r")
     return table[:, :-1], np.asarray(table[:, -1] > 0)
 
 
-def _encode(
+def encode_features(
     context: RunContext, records: Sequence[Record], source: EncoderSource, options: dict[str, Any], path: Path
 ) -> None:
+    """Write the features of the records to `path`, and remove the file of the texts before."""
     from scoring.ml.encoders.kept import cached_vectors
     from scoring.ml.evaluators.ridge.features import Rows, build_features
     from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder

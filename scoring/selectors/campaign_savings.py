@@ -51,7 +51,7 @@ def describe_savings(*, campaign: Campaign) -> list[str]:
     result: list[str] | None = cache.get(key)
     if result is None:
         rows = campaign.aspects.select_related("aspect").order_by("position")
-        result = [text for row in rows if (text := _describe_aspect(campaign, row.aspect, list(_list_sets(sets))))]
+        result = [text for row in rows if (text := describe_aspect(campaign, row.aspect, list(_list_sets(sets))))]
         cache.set(key, result, _CACHED)
     fit = find_fit(campaign.project)
     return [*result, fit.describe()] if fit is not None else result
@@ -66,7 +66,8 @@ def _list_sets(sets: Any) -> list[ScoreSet]:
     return list(newest.values())
 
 
-def _describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> str:
+def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> str:
+    """Return the sentence on an aspect; empty if none of the `sets` has scored a rated output."""
     import numpy as np
 
     from evalapp.stats.assisted.means import AssistedOptions, estimate_means, find_saved

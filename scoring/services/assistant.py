@@ -5,8 +5,6 @@ once, and judging needs no further queries. A failed refit leaves the former sco
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -16,18 +14,14 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
 from annotation.models import Campaign, CampaignMember, Rating
-from annotation.services.bulk import insert_rows
 from evalapp.accounts.models import Project
-from evalapp.common import audit
-from evalapp.common.errors import BadInput, Conflict
+from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 from scoring.boards.choices import ASSISTANT
 
-from ..models import Evaluator, Score, ScoreSet
 from ..selectors.assistant import EVERY, count_judgements
 from ..selectors.inputs import count_outputs
-from .scores import COLUMNS, NewScore, score_row
 
 #: Projects in which nobody has judged for this time are not looked at.
 RECENT = timedelta(days=1)
@@ -84,42 +78,3 @@ def _enqueue(project: Project, user: Any, until: int, *, send: bool) -> Run:
         kind="refit", project=project, user=user, params={"evaluator": ASSISTANT, "until": until},
         title=gettext_noop("Fit %(name)s") % {"name": ASSISTANT}, send=send,
     )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class AspectFit:
-    """The scores of an aspect with their signatures."""
-
-    aspect: str
-    signature: str
-    short: str
-    scores: Iterable[NewScore]
-
-
-def store_fit(
-    *, run: Run, options: Mapping[str, Any], record: Mapping[str, Any], fits: Iterable[AspectFit]
-) -> list[ScoreSet]:
-    """Replace the scores of each aspect; call it in a transaction, in which `finish_score_set` follows for each set."""
-    row, created = Evaluator.objects.get_or_create(
-        project=run.project, slug=ASSISTANT, defaults={"name": ASSISTANT, "kind": Evaluator.Kind.BASELINE}
-    )
-    if not row.is_assistant:
-        text = _("The name %(name)s belongs to another evaluator. Delete that one first.")
-        raise Conflict(text % {"name": ASSISTANT})
-    Evaluator.objects.filter(pk=row.pk).update(options=dict(options), record=dict(record), run=run)
-    if created:
-        audit.record(verb="evaluator.stored", project=run.project, actor=run.created_by, object=row)
-    result = []
-    for fit in fits:
-        # An import may have brought further sets.
-        first, *others = [
-            *ScoreSet.objects.filter(evaluator=row, aspect=fit.aspect).order_by("-pk"),
-            ScoreSet(project=run.project, evaluator=row, aspect=fit.aspect),
-        ]
-        ScoreSet.objects.filter(pk__in=[other.pk for other in others if other.pk]).delete()
-        first.signature, first.short_signature, first.references, first.run = fit.signature, fit.short, "", run
-        first.save()
-        Score.objects.filter(score_set=first).delete()
-        insert_rows(Score, COLUMNS, (score_row(first, score) for score in fit.scores))
-        result.append(first)
-    return result

@@ -33,7 +33,7 @@ def campaign(cast, settings, tmp_path, monkeypatch):
     """160 outputs of 80 items in as many groups; the words of an output tell how it is rated."""
     settings.ARTEFACTS_DIR = tmp_path / "artefacts"
     folder = tiny_encoder("bert", tmp_path / "tiny")
-    monkeypatch.setattr(pipeline, "_choose_options", lambda _context: {
+    monkeypatch.setattr(pipeline, "choose_options", lambda _context: {
         "encoder": folder, "pooling": "mean", "max_length": None,
     })  # fmt: skip
     items = [Item(project=cast.project, key=f"i{k:02d}", context=["Hello."], group=f"g{k:02d}") for k in range(80)]
@@ -136,8 +136,8 @@ def test_refit_encodes_new_texts_only_and_equals_a_fit_from_scratch(client, cast
     watch_events()
     run_next()
     encoded: list[int] = []
-    original = pipeline._encode
-    monkeypatch.setattr(pipeline, "_encode", lambda *given: (encoded.append(1), original(*given)))
+    original = pipeline.encode_features
+    monkeypatch.setattr(pipeline, "encode_features", lambda *given: (encoded.append(1), original(*given)))
     judge(client, cast, campaign, EVERY)
     watch_events()
     assert run_next().state == Run.State.SUCCEEDED

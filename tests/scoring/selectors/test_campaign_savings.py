@@ -84,9 +84,9 @@ def test_without_help_the_sentence_says_so(campaign, cast):
 def test_sentences_are_renewed_with_every_fiftieth_judgement_and_new_scores(campaign, cast, monkeypatch):
     cache.clear()
     described: list[str] = []
-    original = campaign_savings._describe_aspect
+    original = campaign_savings.describe_aspect
     monkeypatch.setattr(
-        campaign_savings, "_describe_aspect", lambda *given: (described.append(given[1].name), original(*given))[1]
+        campaign_savings, "describe_aspect", lambda *given: (described.append(given[1].name), original(*given))[1]
     )
     member = CampaignMember.objects.filter(campaign=campaign)
     for done, times in ((60, 1), (61, 1), (99, 1), (100, 2), (149, 2)):

@@ -29,7 +29,8 @@ class FoldScores:
 
 
 def deal_folds(groups: Sequence[str], n_folds: int = FOLDS) -> dict[str, int]:
-    """Return the fold of each distinct group, in the order of a hash, so that folds differ by one group at most."""
+    """Return which of `n_folds` each distinct name in `groups` belongs to: in the order of a hash, so that folds differ
+    by one group at most."""
     ordered = sorted(set(groups), key=lambda name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest())
     return {name: place % n_folds for place, name in enumerate(ordered)}
 
