@@ -20,6 +20,8 @@ GRID = tuple(10.0**power for power in (-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1))
 #: Judged outputs or pairs of an aspect that are needed at least.
 LEAST = 10
 _RANK = 1e-10
+#: Rows of groups left out at a time: bounds the memory of their coordinates.
+_AT_ONCE = 4096
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,15 @@ def fit_comparisons(differences: Floats, wins: Floats, groups: Sequence[str], gr
 
 
 def _leave_out(left: Floats, kept: Floats, members: Sequence[Ints], rest: Floats, constant: float = 0.0) -> Floats:
-    """(I - H_gg)^-1 rest_g for each group g of rows, H = left * kept @ left' + constant."""
+    """(I - H_gg)^-1 rest_g for each group g of rows, H = left * kept @ left' + constant. `members` (groups, size) has
+    the rows of groups of equal size in an array."""
     result = np.empty_like(rest)
     for rows in members:
         own = left[rows]
-        block = (own * kept) @ own.T + constant
-        result[rows] = np.linalg.lstsq(np.eye(len(rows)) - block, rest[rows], rcond=None)[0]
+        block = (own * kept) @ own.swapaxes(1, 2) + constant
+        # The pseudoinverse, because without a penalty a group may be fitted exactly.
+        inverse = np.linalg.pinv(np.eye(rows.shape[1]) - block, hermitian=True)
+        result[rows] = (inverse @ rest[rows][:, :, None])[:, :, 0]
     return result
 
 
@@ -141,7 +146,14 @@ def _log_losses(z: Floats, wins: Floats) -> Floats:
 
 
 def _split(groups: Sequence[str]) -> list[Ints]:
-    """The rows of each group."""
+    """The rows of each group: arrays (groups, size) of groups of equal size, of bounded length."""
     numbers = np.unique(np.asarray(groups), return_inverse=True)[1]
     order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+    of_size: dict[int, list[Ints]] = {}
+    for rows in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        of_size.setdefault(len(rows), []).append(rows)
+    return [
+        np.stack(alike[start : start + max(1, _AT_ONCE // size)])
+        for size, alike in of_size.items()
+        for start in range(0, len(alike), max(1, _AT_ONCE // size))
+    ]
