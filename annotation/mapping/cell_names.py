@@ -8,7 +8,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from .mapping import Cells
-from .names import ASPECTS, NAMES, OUTPUT_WORDS, TOTALS, find_fields, normalize, strip_number, strip_scale
+from .names import (
+    ASPECTS,
+    NAMES,
+    OUTPUT_WORDS,
+    TOTALS,
+    choose_translation,
+    find_fields,
+    normalize,
+    strip_number,
+    strip_scale,
+)  # fmt: skip
 from .patterns import AmbiguousPattern, match_pattern
 
 _LINK_WORDS = """
@@ -172,7 +182,7 @@ def read_aspect_name(name: str) -> Cells | None:
     rater = _RATER.search(name)
     name, column = strip_scale(name), name
     if rater is None:
-        name = strip_question(name)
+        name = strip_question(choose_translation(name))
     plain = clean_part(name if rater is None else name[: rater.start()] + " " + name[rater.end() :])
     last = plain.rsplit(".", 1)[-1]
     if normalize(last) not in ASPECTS and not (rater is not None and normalize(last) in RATING_WORDS):

@@ -163,14 +163,61 @@ def find_scale(labels: Iterable[str]) -> dict[str, int] | None:
     return found[0] if found and all(one == found[0] for one in found) else None
 
 
+_LANGUAGE_CODES = """
+    af am ar az be bg bn bs ca cs cy da de el en es et eu fa fi fr ga gl gu he hi hr hu hy id is it ja ka kk km kn
+    ko lt lv mk ml mn mr ms my ne nl no pa pl ps pt ro ru si sk sl so sq sr sv sw ta te th tl tr uk ur uz vi xh yo
+    zh zu ara ben ces cze deu dut ell eng fas fra fre ger heb hin ind ita jpn kor nld pol por rus spa swe tam tha
+    tur ukr urd vie zho
+"""
+_LANGUAGE_NAMES = """
+    arabic bengali chinese czech danish dutch english finnish french german greek hebrew hindi hungarian indonesian
+    italian japanese korean norwegian persian polish portuguese romanian russian spanish swedish thai turkish
+    ukrainian urdu vietnamese deutsch englisch französisch spanisch italienisch russisch chinesisch japanisch
+    français anglais allemand espagnol español inglés alemán francés português italiano 中文 英文 英语 德语 法语
+    日文 日语 日本語 英語 中国語 русский
+"""
+_LANGUAGES = frozenset((*_LANGUAGE_CODES.split(), *_LANGUAGE_NAMES.split()))
+_REGION = re.compile(r"[-_ ](?:[a-z]{2}|[a-z]{4}|\d{3})\Z")
+
+
+def is_language_name(column: str) -> bool:
+    """Whether a column's name is that of a language, as in tables of parallel texts: `de`, `en-US`, `Deutsch`."""
+    return _REGION.sub("", column.strip().casefold()) in _LANGUAGES
+
+
 def normalize(name: str) -> str:
     """A column's name in lower case without spaces and punctuation."""
     return re.sub(r"[\W_]+", "", name.casefold())
 
 
+def choose_translation(column: str) -> str:
+    """The part of a name in two languages that is a usual one, such as `System` of `System / 系统` and `系统 (System)`;
+    other names as they are."""
+    parts = [part.strip() for part in re.split(r"[/|／｜()\[\]（）\n]", column) if part.strip()]
+    if len(parts) == 1:
+        parts = [part.strip() for part in re.findall(r"[\W_a-zA-Z\d]+|[^\W_a-zA-Z\d]+", parts[0]) if part.strip()]
+    if len(parts) != 2 or not (known := [part for part in parts if _list_usual(part)]):
+        return column
+    first, second = (_list_usual(part) for part in parts)
+    is_other_script = _is_latin(parts[0]) != _is_latin(parts[1])
+    if is_other_script and not (first and second and first.isdisjoint(second)):
+        return known[0]
+    return known[0] if (first & second) - {"aspects"} else column
+
+
+def _is_latin(text: str) -> bool:
+    return all(letter < "\u0250" for letter in text)
+
+
+def _list_usual(part: str) -> set[str]:
+    """The fields of which a part is a usual name; `aspects` if it is one of an aspect."""
+    name = normalize(part)
+    return {field for field, names in NAMES.items() if name in names} | ({"aspects"} if name in ASPECTS else set())
+
+
 def find_fields(column: str) -> list[str]:
     """The fields that a column of this name can be."""
-    column = strip_number(strip_scale(column))
+    column = choose_translation(strip_number(strip_scale(column)))
     plain = {normalize(column), normalize(_PREFIX.sub("", column)), normalize(column.rsplit(".", 1)[-1])}
     plain |= {name.removeprefix(word) for word in OUTPUT_WORDS for name in plain if name.startswith(word)} & _INPUTS
     plain |= {name.removesuffix(word) for word in OUTPUT_WORDS for name in plain if name.endswith(word)} & _INPUTS

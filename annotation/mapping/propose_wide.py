@@ -12,7 +12,7 @@ from .cell_names import (
 )
 from .draft import Draft
 from .mapping import FIELDS, Cells
-from .names import ASPECTS, OUTPUT_WORDS, REMARKS, normalize, strip_number
+from .names import ASPECTS, OUTPUT_WORDS, REMARKS, is_language_name, normalize, strip_number
 from .profile import Profile
 from .propose_ratings import can_be_rating, is_free_rating, list_aspects
 
@@ -69,6 +69,9 @@ def _propose_outputs(draft: Draft) -> list[str]:
                   others)  # fmt: skip
         return []
     others += _list_constant(draft, others)
+    if languages := [name for name in others if is_language_name(name)]:
+        _ask_for_languages(draft, languages, others)
+        others = [name for name in others if name not in languages]
     if others:
         draft.set_outputs(
             [Cells(column=name, system=name) for name in others],
@@ -113,6 +116,17 @@ def _ask_for_others(draft: Draft, others: list[str]) -> None:
         message = _("Which column has the prompts or source texts? The texts in %(columns)s are not imported unless "
                     "you say what they are.", columns=listed)  # fmt: skip
         draft.ask("columns.context", message, others, others[0] if len(others) == 1 else "")
+
+
+def _ask_for_languages(draft: Draft, languages: list[str], others: list[str]) -> None:
+    """Columns named after languages are parallel texts, and no systems."""
+    if len(languages) < len(others):
+        _ask_for_others(draft, languages)
+        return
+    listed = ", ".join(f"“{name}”" for name in languages)
+    message = _("The names of %(columns)s are languages. Which column has the source texts, which ones have outputs, "
+                "and of what system?", columns=listed)  # fmt: skip
+    draft.ask("outputs", message, languages)
 
 
 def _propose_ratings(draft: Draft, systems: list[str]) -> None:

@@ -10,6 +10,7 @@ import openpyxl
 import pytest
 
 from annotation.mapping import Fault, Proposal, convert_rows, open_table, propose_mapping, read_mapping
+from annotation.mapping.names import choose_translation
 
 JUDGED = [(k, k % 5 + 1, k % 3 + 1) for k in range(1, 7)]
 
@@ -499,3 +500,43 @@ def test_words_that_may_be_ratings_are_asked_with_likely_numbers(tmp_path, colum
     [asked] = proposal.questions
     assert (asked.suggestion, column in asked.message) == (likely, True)
     assert proposal.mapping.meta == {}
+
+
+@pytest.mark.parametrize("names", [("de", "en", "fr"), ("en-US", "zh_CN"), ("Deutsch", "English"), ("日本語", "英語")])
+def test_columns_named_after_languages_are_no_systems(tmp_path, names):
+    rows = [",".join([str(k), *(f"Text {k} of {name} here" for name in names)]) for k in range(1, 7)]
+    proposal = propose(tmp_path, ",".join(["id", *names]), rows)
+    assert proposal.mapping.outputs == ()
+    (question,) = proposal.questions
+    assert (question.member, question.options) == ("outputs", names)
+
+
+def test_a_language_next_to_systems_is_asked_about(tmp_path):
+    rows = [f"{k},Ein Satz {k} hier,A sentence {k} here,One sentence {k} here" for k in range(1, 7)]
+    proposal = propose(tmp_path, "id,de,MT,llama", rows)
+    assert {one.column for one in proposal.mapping.outputs} == {"MT", "llama"}
+    (question,) = proposal.questions
+    assert (question.member, question.options, question.suggestion) == ("columns.context", ("de",), "de")
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "ID / 编号,Prompt / 提示,System / 系统,Response / 回复,Rater / 评估者,Fluency / 流畅度",
+        "编号 ID,提示 (prompt),系统 (system),回复（response）,评估者 Rater,流畅度 (Fluency)",
+        "Nummer/ID,Frage / Question,Modell / Model,Antwort | Answer,Bewerter / Rater,Fluency",
+    ],
+)
+def test_names_in_two_languages(tmp_path, head):
+    rows = [
+        f"{k},What is {k}?,{system},It is {k} by {system}.,anna,{k % 5 + 1}" for k in range(1, 5) for system in "XY"
+    ]
+    proposal = propose(tmp_path, head, rows)
+    assert (proposal.questions, proposal.left_out) == ([], [])
+    assert {row[1] for row in convert(tmp_path, proposal)} == {"items", "outputs", "ratings"}
+    assert {row.values["system"] for row in convert(tmp_path, proposal) if row[1] == "outputs"} == {"X", "Y"}
+
+
+@pytest.mark.parametrize("name", ["fluency/coherence", "input / output", "model/version"])
+def test_two_things_in_a_name_are_not_one_in_two_languages(name):
+    assert choose_translation(name) == name
