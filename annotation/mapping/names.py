@@ -210,7 +210,7 @@ def _is_latin(text: str) -> bool:
 
 
 def _list_usual(part: str) -> set[str]:
-    """The fields of which a part is a usual name; `aspects` if it is one of an aspect."""
+    """The fields that are often named like a part; `aspects` if aspects are."""
     name = normalize(part)
     return {field for field, names in NAMES.items() if name in names} | ({"aspects"} if name in ASPECTS else set())
 

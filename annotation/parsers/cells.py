@@ -141,7 +141,7 @@ def _read_points(text: str, first: str, comma: bool) -> str:
 def find_signs(
     rows: Iterator[tuple[int, list[str]]], names: list[str], kind: Cells, most: int
 ) -> Iterator[tuple[int, list[str]]]:
-    """The rows, with `kind.signs` filled before the first of them whose number may be read in two ways: at most `most`
+    """The rows, with `kind.signs` filled before the first row whose number may be read in two ways: at most `most`
     rows wait for the cell that shows the decimal sign of their column."""
     columns = [(k, name) for k, name in enumerate(names) if name in NUMBERS & kind.json]
     waiting: set[str] = set()

@@ -513,8 +513,8 @@ def test_columns_named_after_languages_are_no_systems(tmp_path, names):
 
 def test_a_language_next_to_systems_is_asked_about(tmp_path):
     rows = [f"{k},Ein Satz {k} hier,A sentence {k} here,One sentence {k} here" for k in range(1, 7)]
-    proposal = propose(tmp_path, "id,de,MT,llama", rows)
-    assert {one.column for one in proposal.mapping.outputs} == {"MT", "llama"}
+    proposal = propose(tmp_path, "id,de,opus,llama", rows)
+    assert {one.column for one in proposal.mapping.outputs} == {"opus", "llama"}
     (question,) = proposal.questions
     assert (question.member, question.options, question.suggestion) == ("columns.context", ("de",), "de")
 
