@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from scoring.ml.judges.local import FolderFacts
 
 NAME = "judge"
+#: Options that end a run or add to it, and change no answer.
+LIMITS = ("budget", "minutes", "injections")
 METHODS = {
     "": gettext_lazy("As the endpoint can"),
     "logprobs": gettext_lazy("Expected rating by log-probabilities"),
@@ -115,7 +117,7 @@ def judge_again(*, project: Project, user: Any = None, evaluator: Evaluator, sen
 
 
 def _list_limits(options: JudgeOptions) -> dict[str, Any]:
-    return {"budget": options.budget, "minutes": options.minutes, "injections": options.injections}
+    return {name: getattr(options, name) for name in LIMITS}
 
 
 def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:

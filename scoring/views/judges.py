@@ -24,7 +24,8 @@ from scoring.forms.fields import SeedField, list_reference_sets, number_field, s
 from ..models import JudgeTemplate
 from ..selectors.judge_answers import find_judge, iterate_answer_rows, make_reader
 from ..selectors.judges import get_template, list_templates
-from ..services.judges import METHODS, PAIRS, JudgeOptions, make_report, save_template, start_check, start_judge
+from ..selectors.runs import find_numbered_run
+from ..services.judges import LIMITS, METHODS, PAIRS, JudgeOptions, make_report, save_template, start_check, start_judge
 from .starting import start_run
 
 
@@ -122,9 +123,12 @@ def judge(request: HttpRequest, project: Project) -> HttpResponse:
 
 
 def _read_initial(request: HttpRequest, project: Project) -> dict[str, Any]:
-    """Return the options of the judge `from`, with the examples of the campaign `examples_from`."""
+    """Return the options of the run `check` or of the judge `from`, with the examples of the campaign
+    `examples_from`."""
     before = find_judge(project, request.GET["from"]) if request.GET.get("from") else None
     initial = {} if before is None else dict(before.options)
+    if check := find_numbered_run(project, "judge-check", request.GET.get("check", "")):
+        initial = {**check.params["config"], **{name: check.params.get(name) for name in LIMITS}}
     if request.GET.get("examples_from"):
         initial |= {"examples_from": request.GET["examples_from"], "examples": initial.get("examples") or 4}
     return initial

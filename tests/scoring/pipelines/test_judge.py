@@ -450,7 +450,18 @@ def test_the_page_checks_and_starts(project, server, client, scored):
     address = reverse("scoring:judge", args=[project.slug])
     assert "fake" in client.get(address).content.decode()
     form = {"endpoint": "fake", "template": "plain", "samples": 1}
-    assert client.post(address, {**form, "check": "1"}).status_code == 302
+    limits = {"budget": "2.5", "injections": "3"}
+    checked = client.post(address, {**form, **limits, "samples": 2, "check": "1"})
+    assert checked.status_code == 302
+    # The page of the check leads on to the form with its options.
+    check = execute_run(project.runs.get(kind="judge-check").pk)
+    onward = f"{address}?check={check.pk}"
+    assert onward in client.get(checked["Location"]).content.decode()
+    shown = client.get(onward).context["form"]
+    assert [shown[name].value() for name in ("endpoint", "template", "samples", "budget", "injections")] == [
+        "fake", "plain", 2, 2.5, 3,
+    ]  # fmt: skip
+    assert client.get(f"{address}?check=x").status_code == 200
     assert client.post(address, {**form, "name": "mine"}).status_code == 302
     kinds = list(project.runs.order_by("pk").values_list("kind", flat=True))
     assert kinds[-2:] == ["judge-check", "judge"]
