@@ -64,13 +64,15 @@ class StudyData:
 class Measured:
     """The cells of a step, and those of rows that depend on no training (`floors`). By row and aspect: `scores` of the
     rated outputs of the test part, for each of its compared pairs whether it is `right` (1, 0, or 1/2), and the
-    coefficients of `m1.SystemOrder` (`orders`)."""
+    coefficients of `m1.SystemOrder` (`orders`). `picks` has by row, aspect and column: choice, run, and whether the
+    pick was people's best."""
 
     parts: Parts
     floors: Parts = field(default_factory=dict)
     scores: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     right: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
     orders: dict[str, dict[str, list[float | None]]] = field(default_factory=dict)
+    picks: dict[str, dict[str, dict[str, list[tuple[str, int, bool]]]]] = field(default_factory=dict)
 
 
 def measure_agreement(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
@@ -233,17 +235,20 @@ def measure_selections(scorers: Mapping[str, Evaluator], data: StudyData, seed: 
 
     parts: Parts = {}
     floors: Parts = {}
+    picks: dict[str, dict[str, dict[str, list[tuple[str, int, bool]]]]] = {}
     for aspect in data.aspects:
         report = selection_report(data.test, scorers, aspect=aspect, seed=seed, progress=tick)
         for row in report.rows:
             cells = {f"{row.kind}_wins": make_cell(row.wins / row.runs, row.runs)}
             cells[f"{row.kind}_human"] = row.human.as_dict()
             parts.setdefault(aspect, {}).setdefault(row.evaluator, {}).update(cells)
+            own = picks.setdefault(row.evaluator, {}).setdefault(aspect, {})
+            own[f"{row.kind}_wins"] = [(pick.choice, pick.run, bool(pick.hit)) for pick in row.picks]
         for kind, n in {row.kind: row.runs for row in report.rows}.items():
             floor = floors.setdefault(aspect, {}).setdefault(CHANCE, {})
             floor[f"{kind}_wins"] = make_cell(report.chance_wins[kind] / n, n)
             floor[f"{kind}_human"] = make_cell(report.chance[kind], n)
-    return Measured(parts, floors)
+    return Measured(parts, floors, picks=picks)
 
 
 def measure_reliability(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:

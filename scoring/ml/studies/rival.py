@@ -28,23 +28,34 @@ OVER = "over_rival:"
 _Compare: TypeAlias = Callable[[list[Floats], Floats], Difference]
 
 
-def add_differences(table: dict[str, Any], results: Sequence[tuple[Step, Mapping[str, Any]]], data: StudyData) -> None:
-    """Add the difference of every trained row from the rival to the `table` of an aspect: of Spearman's coefficient
-    over rated outputs, and of the share of decided pairs that are right.
+#: Values of all trainings of each row.
+_Values: TypeAlias = dict[str, list[Floats]]
+_Results: TypeAlias = Sequence[tuple[Step, Mapping[str, Any]]]
 
-    A difference is the mean over seeds; its interval resamples groups of items of the test part, and its p is adjusted
-    by Holm over the rows. The rival's training has no chance in it. Without its row nothing is added."""
+
+def add_differences(table: dict[str, Any], results: _Results, data: StudyData) -> None:
+    """Add the difference of every trained row from the rival to the `table` of an aspect: of Spearman's coefficient
+    over rated outputs, and of the share of decided pairs that are right; in a table of selections, of the shares of
+    people's best.
+
+    A difference is the mean over seeds; its interval resamples groups of items of the test part (runs of selections,
+    which are disjoint parts of them), and its p is adjusted by Holm over the rows. The rival's training has no
+    chance in it. Without its row nothing is added."""
     aspect = table["name"]
-    for column, values, compare in (
-        ("spearman", "scores", _compare_scores(aspect, data)),
-        ("decided", "right", _compare_pairs(aspect, data)),
-    ):
-        found = _compare_rows(results, aspect, values, compare)
-        for row in table["rows"]:
-            if row["label"] in found:
-                row["cells"][f"{OVER}{column}"] = found[row["label"]]
-        if found:
-            table["columns"].append(f"{OVER}{column}")
+    _add_column(table, "spearman", _collect_values(results, aspect, "scores"), _compare_scores(aspect, data))
+    _add_column(table, "decided", _collect_values(results, aspect, "right"), _compare_pairs(aspect, data))
+    for column in ("steps_wins", "variants_wins"):
+        values, runs = _collect_picks(results, aspect, column)
+        _add_column(table, column, values, _compare_picks(runs))
+
+
+def _add_column(table: dict[str, Any], column: str, values: _Values, compare: _Compare) -> None:
+    found = _compare_rows(values, compare)
+    for row in table["rows"]:
+        if row["label"] in found:
+            row["cells"][f"{OVER}{column}"] = found[row["label"]]
+    if found:
+        table["columns"].append(f"{OVER}{column}")
 
 
 def _compare_scores(aspect: str, data: StudyData) -> _Compare:
@@ -67,20 +78,42 @@ def _compare_pairs(aspect: str, data: StudyData) -> _Compare:
     return compare
 
 
-def _compare_rows(
-    results: Sequence[tuple[Step, Mapping[str, Any]]], aspect: str, name: str, compare: _Compare
-) -> dict[str, dict[str, Any]]:
-    """The cells by row; empty without the rival or without another trained row."""
-    values: dict[str, list[Floats]] = {}
+def _compare_picks(runs: list[int]) -> _Compare:
+    return lambda own, rival: compare_shares(np.mean(own, axis=0), rival, bootstrap=Bootstrap(cluster=runs))
+
+
+def _collect_values(results: _Results, aspect: str, name: str) -> _Values:
+    """The values `name` of trained rows."""
+    values: _Values = {}
     for step, result in results:
         for label, by_aspect in result[name].items() if step.seed is not None else ():
             if aspect in by_aspect:
                 known = [math.nan if value is None else value for value in by_aspect[aspect]]
                 values.setdefault(label, []).append(np.array(known))
+    return values
+
+
+def _collect_picks(results: _Results, aspect: str, column: str) -> tuple[_Values, list[int]]:
+    """Whether the picks of trained rows were people's best, for each choice and run, and the runs."""
+    picks: dict[str, list[dict[tuple[str, int], float]]] = {}
+    for step, result in results:
+        for label, by_aspect in result["picks"].items() if step.seed is not None else ():
+            rows = by_aspect.get(aspect, {}).get(column)
+            if rows:
+                picks.setdefault(label, []).append({(choice, run): float(hit) for choice, run, hit in rows})
+    keys = sorted({key for every in picks.values() for one in every for key in one})
+    values = {
+        label: [np.array([one.get(key, math.nan) for key in keys]) for one in every] for label, every in picks.items()
+    }
+    return values, [run for _choice, run in keys]
+
+
+def _compare_rows(values: _Values, compare: _Compare) -> dict[str, dict[str, Any]]:
+    """The cells by row; empty without the rival or without another trained row."""
     if RIVAL not in values:
         return {}
-    rival = values.pop(RIVAL)[0]
-    found = {label: compare(own, rival) for label, own in values.items()}
+    rival = values[RIVAL][0]
+    found = {label: compare(own, rival) for label, own in values.items() if label != RIVAL}
     adjusted = holm([difference.p for difference in found.values()])
     return {
         label: {

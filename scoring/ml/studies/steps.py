@@ -27,7 +27,7 @@ from scoring.ml.training.job import Plan, Report, TrainingProgress
 from scoring.ml.types import Dataset
 
 #: The form of the results of steps; others are computed again.
-FORM = 2
+FORM = 3
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def tabulate(
         table["items"] = None
         if kind.compares_variants:
             table["items"] = _compare_on_items(table["name"], results, data)
-            add_differences(table, results, data)
+        add_differences(table, results, data)
     return [*tables, *_tabulate_orders(results, data)]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -90,7 +90,7 @@ def test_study_of_systems_has_m1_and_a_table_of_orders():
     measured = measure_systems({"length": load("length")}, study, 13, lambda _done, _total: None)
     assert measured.floors[""]["fine"]["m1:good"]["value"] == pytest.approx(8 / 30)
     assert measured.floors[""]["fine"]["m1:good"]["low"] > 0
-    result = {"parts": measured.parts, "floors": measured.floors, "orders": measured.orders}
+    result = asdict(measured)
     first, second = tabulate(get_kind("p-sys"), [(Step((Variant("length", "length"),), None), result)], study)
     assert first["columns"] == ["length", "m1:good"]
     assert (second["name"], second["columns"]) == ("good", ["m1_spearman"])

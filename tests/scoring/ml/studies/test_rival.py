@@ -14,7 +14,7 @@ def make_step(label: str, seed: int | None, scores: list[float], right: list[flo
     cell = {"value": 0.5, "low": None, "high": None, "n": 27, "note": ""}
     result = {
         "parts": {"good": {label: {"spearman": cell}}}, "floors": {}, "scores": {label: {"good": scores}},
-        "right": {label: {"good": right}} if right else {}, "orders": {},
+        "right": {label: {"good": right}} if right else {}, "orders": {}, "picks": {},
     }  # fmt: skip
     return Step((Variant(label, "ridge"),), seed), result
 
@@ -54,3 +54,20 @@ def test_nothing_is_added_without_the_rival(data):
     human = collect_rated_outputs(data.test, "good").means().tolist()
     (table,) = tabulate(get_kind("seeds"), [make_step("new", 13, human)], data)
     assert table["columns"] == ["spearman"]
+
+
+def test_difference_of_selections_is_over_runs(data):
+    def make(label: str, seed: int, hits: list[int]) -> tuple:
+        step, result = make_step(label, seed, [])
+        wins = {"steps_wins": [("model", run, bool(hit)) for run, hit in enumerate(hits)]}
+        return step, {**result, "scores": {}, "picks": {label: {"good": wins}}}
+
+    steps = [
+        make("new", 13, [1, 1, 1, 1, 0, 1]), make("new", 14, [1, 1, 0, 0, 0, 1]), make("ridge", 13, [0, 1, 0, 0, 0, 0]),
+    ]  # fmt: skip
+    (table,) = tabulate(get_kind("selection"), steps, data)
+    over = table["rows"][0]["cells"]["over_rival:steps_wins"]
+    # Shares 5/6 and 3/6, in the mean 4/6, minus 1/6; six runs.
+    assert (over["value"], over["n"]) == (pytest.approx(0.5), 6)
+    assert 0 < over["low"] < 0.5 < over["high"] <= 1
+    assert table["columns"][-1] == "over_rival:steps_wins"

@@ -21,6 +21,7 @@ def make_result(label: str, value: float, scores: list[float] | None = None, low
         "scores": {label: {"good": scores}} if scores else {},
         "right": {},
         "orders": {},
+        "picks": {},
     }
 
 
