@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from evalapp.side_figures import FAILED, side_note, side_value
+from evalapp.side_figures import FAILED, side_figure, side_note, side_value
 from evalapp.stats.core.coding import BoolArray, FloatArray, IntArray, snap
 from evalapp.stats.core.common_rows import find_common_rows
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.correlation.exchanges import few_systems
-from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS
+from evalapp.stats.correlation.meta_evaluation import OTHER_SYSTEMS, CorrelationSettings
+from evalapp.stats.correlation.paired import compare
 from evalapp.stats.correlation.ranking_correlation import correlate_with_ranking
 from evalapp.stats.correlation.system_pairs import system_pairwise_accuracy
 from evalapp.stats.ranking.systems import Ranking
 from evalapp.stats.resampling.bootstrap import DEFAULT_CONFIDENCE
 from evalapp.translation import gettext as _
 from scoring.boards.base import Settings, Table
+from scoring.boards.choices import RIVAL
 from scoring.boards.data.columns import Comparisons, Units, persons, without_repeats
 from scoring.boards.metrics.by_ratings import (
     NOTHING,
@@ -175,6 +177,7 @@ def _compute_rows(
         row = _row(one, column, on, compared, used, systems)
         row["letters"], row["cluster"] = letters.get(place, ("", None))
         rows.append(row)
+    _compare_with_rival(rows, scored, columns, systems, settings)
     # Version 0.1.0 tested systems as well.
     test = described(tested, names, changed="")
     for what in ("groups of items", "items", "outputs"):
@@ -183,6 +186,31 @@ def _compute_rows(
     if test["names"]:
         test["population"] = OTHER_SYSTEMS
     return rows, test
+
+
+def _compare_with_rival(
+    rows: Sequence[Table],
+    scored: Sequence[Scored],
+    columns: Sequence[FloatArray],
+    systems: _Systems,
+    settings: Settings,
+) -> None:
+    """Add to the row of every trained evaluator by how much it exceeds the best trained ridge, if there is one, with an
+    interval for systems as a sample."""
+    coefficient = settings.get("coefficient") or "pearson"
+    trained = [one.name if one.kind == "trained" and not one.is_sentinel else "" for one in scored]
+    defined = [coefficient in COEFFICIENTS and row[coefficient]["value"] is not None for row in rows]
+    rivals = [place for place, name in enumerate(trained) if name == RIVAL and defined[place]]
+    if not rivals:
+        return
+    best = max(rivals, key=lambda place: rows[place][coefficient]["value"])
+    each = np.arange(len(systems.codes))
+    over_systems = CorrelationSettings(level="system", coefficients=(coefficient,))
+    for place, row in enumerate(rows):
+        if defined[place] and trained[place] not in ("", RIVAL):
+            with side_figure(_("The comparison with ridge")):
+                found = compare(columns[place], columns[best], systems.value, each, each, settings=over_systems)
+                row["over_ridge"] = {"rival": rows[best]["evaluator"], **found.estimate.as_dict()}
 
 
 def _used(compared: Compared, kept: Comparisons) -> BoolArray:

@@ -152,3 +152,25 @@ def test_missing_comparisons_are_reported():
     table = evaluators_by_ranking(empty, ScoredSets([metric], np.ones(0, dtype=bool)), SETTINGS, aspect="q")
     assert table["note"] == "No output of these systems has been compared with another for q."
     assert table["rows"][0]["pearson"]["note"] == "fewer than 4 systems have both values"
+
+
+def test_trained_evaluators_are_compared_with_ridge_over_systems():
+    compared = world(turing=True)
+    metrics = [
+        replace(scored(compared, "mine", 1, 0.6), kind="trained"),
+        replace(scored(compared, "ridge-1", 2, 0.1), name="ridge", kind="trained"),
+        scored(compared, "poor", 3, 0.0),
+    ]
+    sets = ScoredSets(metrics, np.ones(len(compared), dtype=bool))
+    settings = {**SETTINGS, "people": "m1", "coefficient": "spearman"}
+    rows = {row["evaluator"]: row for row in evaluators_by_ranking(compared, sets, settings, aspect="q")["rows"]}
+    assert [name for name, row in rows.items() if "over_ridge" in row] == ["mine"]
+    over = rows["mine"]["over_ridge"]
+    assert over["rival"] == "ridge-1"
+    assert over["value"] == pytest.approx(rows["mine"]["spearman"]["value"] - rows["ridge-1"]["spearman"]["value"])
+    assert over["n"] == SYSTEMS
+    # The coefficient that the reader chose; pairwise accuracy has no difference.
+    assert (
+        "over_ridge"
+        not in evaluators_by_ranking(compared, sets, {**settings, "coefficient": "pa"}, aspect="q")["rows"][0]
+    )
