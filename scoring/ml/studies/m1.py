@@ -46,7 +46,7 @@ def collect_verdicts(data: Dataset, aspect: str) -> ReferenceVerdicts | None:
     """Return the verdicts of an `aspect` on outputs against the reference: comparisons with a reference, or without any
     the ratings of people who also rated the reference as an output. None if there are neither.
 
-    The reference was rated if the text of every rated output of one system is among the references of its item.
+    The reference was rated if a single system has only rated outputs that are references of their items.
     """
     rows = [row for row in data.comparisons if row.aspect == aspect and row.system_b is None]
     if rows:

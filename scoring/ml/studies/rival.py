@@ -38,9 +38,9 @@ def add_differences(table: dict[str, Any], results: _Results, data: StudyData) -
     over rated outputs, and of the share of decided pairs that are right; in a table of selections, of the shares of
     people's best.
 
-    A difference is the mean over seeds; its interval resamples groups of items of the test part (runs of selections,
-    which are disjoint parts of them), and its p is adjusted by Holm over the rows. The rival's training has no
-    chance in it. Without its row nothing is added."""
+    A difference is the mean over seeds. Its interval resamples groups of items of the test part, or the runs of
+    selections, which have different items. Its p is adjusted by Holm over the rows. The rival is trained once, because
+    its training has no chance in it. Without its row nothing is added."""
     aspect = table["name"]
     _add_column(table, "spearman", _collect_values(results, aspect, "scores"), _compare_scores(aspect, data))
     _add_column(table, "decided", _collect_values(results, aspect, "right"), _compare_pairs(aspect, data))
