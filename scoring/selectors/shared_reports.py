@@ -27,7 +27,7 @@ from ..models import SharedReport
 
 #: Items with texts, outputs of each, and characters of a text.
 EXAMPLES, EXAMPLE_OUTPUTS, EXAMPLE_LENGTH = 3, 4, 600
-#: One sentence for all links that do not work, so that it does not say which of them existed.
+#: One sentence for all links that do not work, so that it does not say which existed.
 GONE = gettext_lazy(
     "This report is no longer shared, or the link is incomplete. Ask the person who sent you the link for a new one."
 )

@@ -119,7 +119,7 @@ class FolderData:
             place = _place(row, f"_{letter}")
             return place[1], place[2], self._number(place), 0 if turing else self.folder.lengths[place]
 
-        # Without comparisons, the table is empty and the export has no file of them.
+        # Without comparisons, the table is empty and the export has no such file.
         if self.table.get("n_ratings") != 0:
             self.folder.must_have("comparisons")
         compared = (row for row in self.folder.rows("comparisons") if row.get("aspect") == aspect.name)

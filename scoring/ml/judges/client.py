@@ -24,7 +24,7 @@ from scoring.ml.judges.answers import LEAST_LOGPROB, Answer
 from scoring.ml.judges.endpoint import Endpoint, EndpointError, Outcome
 from scoring.ml.judges.requests import TOP, Request
 
-#: Attempts for a request that may succeed later, and the longest wait between two of them, in seconds.
+#: Attempts for a request that may succeed later, and the longest wait between two, in seconds.
 ATTEMPTS, LONGEST_WAIT = 6, 30.0
 #: So many requests in a row that fail for good end the run.
 MOST_FAILURES = 20
