@@ -101,7 +101,8 @@ class SystemOrder:
     def correlate(self, scorer: Evaluator, systems: Mapping[str, Sequence[Record]], aspect: str) -> list[float | None]:
         """Return Spearman's coefficient of the scores of `systems` by a `scorer` with M1, and after it the coefficient
         in every resample of groups; None where it is undefined."""
-        sums, combine = {}, _divide
+        sums: dict[str, Floats] = {}
+        combine = _divide
         for system in self.systems:
             statistics, combine = _measure(scorer, systems[system], aspect)
             total = np.zeros((self.n_groups, statistics.shape[1]))
