@@ -55,13 +55,13 @@ INTERNAL = {
 def python(code: str, **env: str) -> subprocess.CompletedProcess[str]:
     whole = {**os.environ, "PYTHONPATH": str(ROOT), **env}
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=300)
 
 
 def manage(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
     whole = {**os.environ, "DJANGO_SETTINGS_MODULE": "evalapp.settings", **env}
     command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=ROOT, env=whole, capture_output=True, text=True, timeout=300)
 
 
 def test_version_is_defined_in_one_place():
@@ -74,7 +74,7 @@ def test_version_is_defined_in_one_place():
 
 def test_imports_go_one_way():
     program = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout[-3000:]
 
 

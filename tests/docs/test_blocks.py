@@ -162,7 +162,7 @@ class Reader:
         script = re.sub(r"http://127\.0\.0\.1:8000|https://evalapp\.example\.org", self.address, script)
         env = {"PATH": os.environ["PATH"], "TOKEN": self.token}
         done = subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=env, capture_output=True, text=True, timeout=60
+            ["bash", "-c", script], cwd=self.folder, env=env, capture_output=True, text=True, timeout=300
         )
         assert done.returncode == 0, f"{line}\n{done.stdout[:600]}\n{done.stderr[-600:]}"
         for run in Run.objects.filter(state=Run.State.QUEUED):

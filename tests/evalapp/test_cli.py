@@ -87,7 +87,7 @@ def test_fault_of_our_own_is_not_called_a_missing_package(monkeypatch: pytest.Mo
 
 
 def test_version_and_list_of_commands() -> None:
-    done = subprocess.run([sys.executable, "-m", "evalapp", "version"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-m", "evalapp", "version"], capture_output=True, text=True, timeout=300)
     assert done.stdout.split() == ["evalapp", __version__]
 
 

@@ -53,7 +53,7 @@ def run_processes(
     ]  # fmt: skip
     reports = []
     for process in running_processes:
-        out, err = process.communicate(timeout=120 + acts)
+        out, err = process.communicate(timeout=300 + acts)
         assert process.returncode == 0, err[-3000:]
         reports.append(json.loads(out.splitlines()[-1]))
     return reports
@@ -154,7 +154,7 @@ def wait_until_another_transaction_waits(cursor: Any) -> None:
         )
         return bool(cursor.fetchone()[0])
 
-    assert wait_until(waits, 60)
+    assert wait_until(waits, 300)
 
 
 @pytest.mark.promise("overlap", "late", "draft")

@@ -163,7 +163,7 @@ def test_another_machine_continues_from_the_checkpoint_of_a_lost_one(installatio
     installation.stack.kill("work")
     installation.start_worker()
     assert read_run(run).state == Run.State.RUNNING
-    wait_until(lambda: reconcile_runs()["returned"] == 1, 60)
+    wait_until(lambda: reconcile_runs()["returned"] == 1, 300)
     run = wait_for_end(run)
     assert run.state == Run.State.SUCCEEDED, run.error
     assert (run.attempt, count_losses(run)) == (2, 1)

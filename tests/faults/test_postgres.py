@@ -161,7 +161,7 @@ def read_state(run: Run) -> str:
 
 
 def wait_for(run: Run) -> None:
-    wait_until(lambda: read_state(run) not in Run.ACTIVE, 60)
+    wait_until(lambda: read_state(run) not in Run.ACTIVE, 300)
     assert run.state == Run.State.SUCCEEDED, run.error
 
 
@@ -266,7 +266,7 @@ def test_connection_cut_during_an_import_stores_all_or_nothing(installation):
             user=installation.cast.stranger,
             files=[Incoming(n, [as_bytes(c)]) for n, c in files.items()],
         )
-        wait_until(lambda: read_state(upload.run) not in Run.ACTIVE, 60)
+        wait_until(lambda: read_state(upload.run) not in Run.ACTIVE, 300)
         assert (upload.run.state, upload.run.attempt) == (Run.State.FAILED, 3)
         assert "3 times" in upload.run.error
         assert RunLog.objects.filter(run=upload.run, text__contains="goes back to the queue").count() == 2

@@ -82,7 +82,7 @@ def is_done(run: Run) -> bool:
 
 def wait_for(*runs: Run, reconcile: bool = False) -> None:
     """`reconcile`: reconcile now instead of waiting up to ten seconds for beat."""
-    wait_until(lambda: (not reconcile or reconcile_runs()) and all(is_done(run) for run in runs), 60)
+    wait_until(lambda: (not reconcile or reconcile_runs()) and all(is_done(run) for run in runs), 300)
 
 
 def is_in_progress(run: Run) -> bool:
@@ -153,7 +153,7 @@ def test_queue_memory_is_full(installation):
     time.sleep(1.0)  # the message may or may not have been taken from the queue
     queue.config_set("maxmemory", 0)
     make_messages_older(before)
-    wait_until(lambda: installation.restart_worker() or (reconcile_runs() and is_done(before) and is_done(run)), 90)
+    wait_until(lambda: installation.restart_worker() or (reconcile_runs() and is_done(before) and is_done(run)), 300)
 
 
 def test_queue_does_not_respond(installation):

@@ -128,7 +128,7 @@ def running(folder: Path, installed: Installed, worker: str = "") -> Iterator[We
         )
     port = listener.getsockname()[1]
     try:
-        ready = wait_until(lambda: stack.web_answers(f"http://127.0.0.1:{port}/health/live"), 60)
+        ready = wait_until(lambda: stack.web_answers(f"http://127.0.0.1:{port}/health/live"), 300)
         assert ready, (folder / "web.log").read_text()
         yield Web(port, folder / "tmp", installed.tokens)
         assert process.poll() is None

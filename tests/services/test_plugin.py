@@ -160,7 +160,7 @@ def test_browser_renders_a_page(chromium_path, tmp_path):
     page = tmp_path / "page.html"
     page.write_text("<title>x</title><p id=a></p><script>a.textContent = 6 * 7</script>")
     command = [chromium_path, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", page.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert '<p id="a">42</p>' in done.stdout
 
 

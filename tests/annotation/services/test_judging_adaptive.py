@@ -186,7 +186,7 @@ def test_many_at_once_on_postgres(postgres_db: str) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=300)
     assert not errors, errors
     per_unit = Counter(Assignment.objects.filter(state="submitted").values_list("unit_id", flat=True))
     assert len(per_unit) == 8

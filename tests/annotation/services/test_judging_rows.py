@@ -101,7 +101,7 @@ def test_threads_compete_for_the_last_slots_on_postgres(tmp_path, migrated_url, 
     with django_on(migrated_url, tmp_path, django_db_blocker) as env:
         campaign = prepare(people=16, items=10, overlap=4)
         process = crowd(env, campaign, 10_000, [f"judge{k:02d}" for k in range(16)])
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err[-3000:]
         answer = json.loads(out.splitlines()[-1])
         assert len(answer["sent"]) == 10 * 2 * 4

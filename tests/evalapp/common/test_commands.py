@@ -138,7 +138,7 @@ def test_closed_real_pipe(arguments: list[str], tmp_path: Path) -> None:
     try:
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments], cwd=ROOT, stdout=write, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "DATA_DIR": str(tmp_path)}, timeout=120, check=False,
+            env={**os.environ, "DATA_DIR": str(tmp_path)}, timeout=300, check=False,
         )  # fmt: skip
     finally:
         os.close(write)

@@ -79,7 +79,7 @@ def test_run_finishes_and_the_worker_signs_on_and_off(installation):
     assert run.result == {"counted": 3, "attempt": 1}
     assert queue_has_worker("cpu")
     worker.send_signal(signal.SIGTERM)
-    worker.wait(timeout=60)
+    worker.wait(timeout=300)
     assert not WorkerBeat.objects.exists()
 
 

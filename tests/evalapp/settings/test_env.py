@@ -77,7 +77,7 @@ def test_concurrently_started_processes_agree_on_one_key(tmp_path):
     for process in others:
         process.stdin.write("go\n")
         process.stdin.flush()
-    [key] = {process.communicate(timeout=60)[0].strip() for process in others}
+    [key] = {process.communicate(timeout=300)[0].strip() for process in others}
     assert (tmp_path / "secret_key").read_text() == key == env.secret_key(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["secret_key"]
     assert (tmp_path / "secret_key").stat().st_mode & 0o777 == 0o600

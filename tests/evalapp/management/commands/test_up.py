@@ -50,7 +50,7 @@ class Up:
         assert self.process.stdout is not None
         self.lines.extend(iter(self.process.stdout.readline, ""))
 
-    def until(self, pattern: str, seconds: float = 120.0) -> str:
+    def until(self, pattern: str, seconds: float = 300.0) -> str:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             if re.search(pattern, "".join(self.lines), re.MULTILINE):
@@ -75,12 +75,12 @@ class Up:
         return found
 
     def get(self, path: str) -> tuple[int, bytes]:
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=90) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=300) as answer:
             return answer.status, answer.read()
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         self.process.send_signal(number)
-        status = self.process.wait(60)
+        status = self.process.wait(300)
         self._reader.join(5)
         return status
 
@@ -118,7 +118,7 @@ def test_starts_heals_refuses_a_second_restarts_after_a_kill_and_ends_all(up):
         os.kill(first[name], signal.SIGKILL)
     for name in ("redis", "web"):
         up.until(rf"starting {name} again")
-    assert ports.wait_until(lambda: set(up.children()) == NAMES, 60)
+    assert ports.wait_until(lambda: set(up.children()) == NAMES, 300)
     second = up.children()
     assert {name for name in NAMES if second[name] != first[name]} == {"redis", "web"}
     assert up.get("/health/live")[0] == 200  # requested while web starts: the connection waits and is not refused
@@ -132,11 +132,11 @@ def test_starts_heals_refuses_a_second_restarts_after_a_kill_and_ends_all(up):
         )
         return said.returncode == 0 and json.loads(said.stdout)["healthy"]
 
-    assert ports.wait_until(healthy, 90, every=1)
+    assert ports.wait_until(healthy, 300, every=1)
 
     # a second one on the same folder is refused
     refused = Up(up.folder)
-    assert refused.process.wait(90) == 1
+    assert refused.process.wait(300) == 1
     text = refused.until("already running")
     assert f"process {up.process.pid}" in text
     assert "Traceback" not in text
@@ -151,7 +151,7 @@ def test_starts_heals_refuses_a_second_restarts_after_a_kill_and_ends_all(up):
         again.until(rf"open http://127\.0\.0\.1:{again.port}\b")
         assert not any(group_alive(group) for group in groups)
         assert "preparing the database" not in "".join(again.lines)
-        assert ports.wait_until(lambda: set(again.children()) == NAMES, 60)
+        assert ports.wait_until(lambda: set(again.children()) == NAMES, 300)
         groups = list(again.children().values())
     finally:
         # TERM ends every process
@@ -171,7 +171,7 @@ def test_used_port_is_refused_before_anything_starts(tmp_path):
             env=environment(tmp_path),
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
     assert refused.returncode == 1
