@@ -12,7 +12,7 @@ from evalapp.translation import gettext as _
 from .cell_names import is_property_name, list_tokens, read_rater_name, strip_question
 from .draft import Draft
 from .mapping import Cells
-from .names import NAMES, REMARKS, find_fields, normalize
+from .names import NAMES, REMARKS, find_fields, normalize, strip_scale
 from .profile import Profile
 from .propose_ratings import is_free_rating
 from .propose_wide import find_output_names
@@ -31,12 +31,19 @@ def find_roles(draft: Draft) -> None:
     if not (key := _find_key(draft)):
         return
     system = _find_system(draft, key)
+    rater = "" if system or draft.candidates.get("rater") else _find_rater(draft, key)
+    if rater:
+        draft.candidates["rater"] = [rater]
+        system = _find_system(draft, key)
     outputs = [*draft.candidates.get("text", ()), *find_output_names(draft)] or _list_outputs(draft, key, system)
     outputs = list(dict.fromkeys(outputs))
-    if not system or len(outputs) != 1 or _depends(draft, [key], outputs[0]):
+    is_found = bool(system) and len(outputs) == 1 and not _depends(draft, [key], outputs[0])
+    if not is_found or not _depends(draft, [key, system], outputs[0]):
+        if rater:
+            del draft.candidates["rater"]
         return
-    if not _depends(draft, [key, system], outputs[0]):
-        return
+    if rater:
+        draft.set("rater", rater, _("Few names, several of them for each output."))
     if system not in draft.candidates.get("system", ()):
         draft.candidates["system"] = [system]
         draft.set("system", system, _("Few names, each of them once per item and rater."))
@@ -48,12 +55,14 @@ def find_roles(draft: Draft) -> None:
 
 def list_judged(draft: Draft) -> list[Cells]:
     """Columns of numbers that differ by rater for the same output, by the item, system and rater of the draft."""
-    output = [draft.columns[name][0] for name in ("item", "system") if name in draft.columns]
+    # Without a column of ids, rows with the same input are one item.
+    item = next((draft.columns[name] for name in ("item", "context", "source") if name in draft.columns), ())
+    output = [*item[:1], *draft.columns.get("system", ())[:1]]
     raters = draft.candidates.get("rater", [])
     if len(output) < 2 or len(raters) != 1:
         return []
     return [
-        Cells(column=name, aspect=strip_question(name))
+        Cells(column=name, aspect=strip_question(strip_scale(name)))
         for name, one in draft.profiles.items()
         if one.kind == "number" and one.distinct <= _MOST_POINTS and is_free_rating(draft, one)
         and not find_fields(name) and not is_property_name(name)
@@ -79,13 +88,34 @@ def _find_system(draft: Draft, key: str) -> str:
     raters = draft.candidates.get("rater", [])[:1]
     found = [
         name
+        for name in _list_labels(draft, key)
+        if not (raters and _depends(draft, raters, name)) and _is_unique(draft, [key, name, *raters])
+    ]
+    return found[0] if len(found) == 1 else ""
+
+
+def _find_rater(draft: Draft, key: str) -> str:
+    """The only column of names that, with a system, are unique for an item, and on which no output depends."""
+    labels = _list_labels(draft, key)
+    found = [
+        rater
+        for rater in labels
+        for system in labels
+        if rater != system and _is_unique(draft, [key, system, rater])
+        and _list_outputs(draft, key, system) and not _list_outputs(draft, key, rater)
+    ]  # fmt: skip
+    return found[0] if len(found) == 1 else ""
+
+
+def _list_labels(draft: Draft, key: str) -> list[str]:
+    """Columns of a few names that occur for several items and do not follow from the item."""
+    return [
+        name
         for name, one in draft.profiles.items()
         if _is_free(draft, name) and one.kind == "text" and one.words <= _MOST_SYSTEM_WORDS
         and _repeats(one) and one.distinct <= _MOST_SYSTEMS
-        and not any(_depends(draft, [one], name) for one in (key, *raters))
-        and _occurs_again(draft, key, name) and _is_unique(draft, [key, name, *raters])
+        and not _depends(draft, [key], name) and _occurs_again(draft, key, name)
     ]  # fmt: skip
-    return found[0] if len(found) == 1 else ""
 
 
 def _list_outputs(draft: Draft, key: str, system: str) -> list[str]:

@@ -49,6 +49,24 @@ def test_roles_are_found_by_values(tmp_path: Path) -> None:
     assert {one.column for one in proposal.left_out} == {"Lesezeit", "Alter"}
 
 
+def test_rows_without_ids(tmp_path: Path) -> None:
+    """The context is the item, and a scale is no part of the name of an aspect."""
+    head = ("Dialogue so far", "Bot", "What the bot said", "Worker #", "natural (1-5)", "Did it engage you?")
+    rows = [[row[1], row[2], row[3], row[5], row[7], row[8]] for row in make_rows()]
+    proposal = propose(tmp_path, head, rows)
+    assert proposal.mapping.ids.source == "hash"
+    assert proposal.mapping.columns["rater"] == ("Worker #",)
+    assert [one.aspect for one in proposal.mapping.ratings] == ["natural", "Did it engage you"]
+    assert (proposal.questions, proposal.left_out) == ([], [])
+
+
+def test_raters_without_a_usual_name(tmp_path: Path) -> None:
+    head = (*HEAD[:5], "Who", *HEAD[6:])
+    mapping = propose(tmp_path, head, make_rows()).mapping
+    assert (mapping.columns["system"], mapping.columns["rater"]) == (("Chatbot-Variante",), ("Who",))
+    assert [one.aspect for one in mapping.ratings] == ["engaging", "fun"]
+
+
 def test_questions_are_no_systems(tmp_path: Path) -> None:
     """`Q1` in the names of ratings of different aspects is the number of a question."""
     head = (*HEAD[:2], "Antwort", "Q1 fluency", "Q2 clarity")
