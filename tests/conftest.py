@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from evalapp import side_figures
 
-pytest_plugins = ["tests.services.plugin"]
+pytest_plugins = ["tests.services.plugin", "tests.scoring.judge_server"]
 
 # Example time depends on the machine, not on the code: on a busy machine these checks fail now and then.
 settings.register_profile("untimed", parent=settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -88,6 +88,9 @@ class LookSerializer(serializers.Serializer):
     """A look at the test part, with the figures that were shown."""
 
     at = serializers.DateTimeField()
+    table = serializers.CharField(
+        required=False, help_text=gettext_lazy("Kind of the table that compared the judge with people in all groups.")
+    )
     alpha_with = ReportedEstimateSerializer(required=False)
     alpha_without = ReportedEstimateSerializer(required=False)
     mean_absolute = ReportedEstimateSerializer(required=False)

@@ -9,6 +9,7 @@ from evalapp.common import commands
 from scoring.boards.base import Query
 from scoring.boards.render.console import as_text
 from scoring.services.leaderboards import get_leaderboard
+from scoring.services.looks import record_table_looks
 
 
 class BoardCommand(commands.Command):
@@ -18,6 +19,7 @@ class BoardCommand(commands.Command):
     def work(self, **options: Any) -> dict[str, Any]:
         project = commands.find_project(options["slug"])
         board = get_leaderboard(project=project, query=self.make_query(project, options))
+        record_table_looks(project=project, table=board.table)
         return {**board.table, "computed_at": board.computed_at.isoformat()}
 
     def show(self, result: dict[str, Any]) -> None:

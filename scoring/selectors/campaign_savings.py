@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +17,7 @@ from annotation.models import Campaign, Judgement, Output, Rating
 
 from ..models import Score, ScoreSet
 from .assistant import EVERY, count_judgements, find_fit
+from .judge_split import get_split
 
 #: Evaluators that are tried, those with the newest scores first.
 MOST_SETS = 20
@@ -27,13 +30,15 @@ _CACHED = 24 * 3600
 
 @dataclass(frozen=True)
 class RatedOutputs:
-    """Outputs of a campaign's systems as (n,) columns; `human` is the mean rating in the campaign, nan without one."""
+    """Outputs of a campaign's systems as (n,) columns; `human` is the mean rating in the campaign, nan without one;
+    `is_test`: of the test part of judges."""
 
     output: Any
     system: list[str]
     cluster: list[str]
     human: Any
     chance: Any
+    is_test: Any
 
 
 def describe_savings(*, campaign: Campaign) -> list[str]:
@@ -73,32 +78,35 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
     from evalapp.stats.assisted.means import AssistedOptions, estimate_means, find_saved
 
     rated = _load_outputs(campaign, aspect)
-    best: tuple[float, str, Any, Any] | None = None
+    best: tuple[float, str, Any, Any, Counter[str]] | None = None
     for one in sets:
         if one.aspect not in ("", aspect.name):
             continue
         values = dict(Score.objects.filter(score_set=one, value__isnull=False).values_list("output", "value"))
         rows = np.array([pk in values for pk in rated.output.tolist()], dtype=np.bool_)
-        if not np.isfinite(rated.human[rows]).any():
+        # Of a judge only the development part counts: the sentence must not tell how good it is on the test part.
+        is_hidden = rated.is_test[rows] & one.evaluator.is_judge
+        human = np.where(is_hidden, np.nan, rated.human[rows])
+        if not np.isfinite(human).any():
             continue
         score = np.array([values[pk] for pk in rated.output[rows].tolist()])
         cluster = [name for name, is_scored in zip(rated.cluster, rows, strict=True) if is_scored]
         system = [name for name, is_scored in zip(rated.system, rows, strict=True) if is_scored]
         chance = None if rated.chance is None else rated.chance[rows]
-        columns = (rated.human[rows], score, cluster, system)
+        columns = (human, score, cluster, system)
         means = estimate_means(*columns, chance=chance)
         saved = find_saved(means)
         if saved is not None and (best is None or saved > best[0]):
             alone = estimate_means(*columns, chance=chance, options=AssistedOptions(weight=0.0))
-            best = saved, one.evaluator.slug, means, alone
+            best = saved, one.evaluator.slug, means, alone, _count_rated(system, rated.human[rows])
     if best is None:
         return ""
-    saved, name, means, alone = best
+    saved, name, means, alone, n_rated = best
     facts = {"aspect": aspect.name, "evaluator": name, "saved": f"{100 * max(saved, 0.0):.0f}"}
     if saved < LEAST_SAVED:
         return _("%(aspect)s: no evaluator saves judgements here; the best is %(evaluator)s (%(saved)s %%).") % facts
     text = _("%(aspect)s: %(evaluator)s saves about %(saved)s %% of the judgements.") % facts
-    needed = _find_next_pair(means, alone)
+    needed = _find_next_pair(means, alone, n_rated)
     if needed is None:
         return text
     a, b, assisted, human = needed
@@ -106,6 +114,10 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
         "To separate %(a)s and %(b)s you need about %(assisted)s more judgements with it, without about %(human)s."
     )
     return f"{text} {more % {'a': a, 'b': b, 'assisted': f'{assisted:,}', 'human': f'{human:,}'}}"
+
+
+def _count_rated(system: list[str], human: Any) -> Counter[str]:
+    return Counter(name for name, rating in zip(system, human.tolist(), strict=True) if rating == rating)
 
 
 def _load_outputs(campaign: Campaign, aspect: Any) -> RatedOutputs:
@@ -122,6 +134,7 @@ def _load_outputs(campaign: Campaign, aspect: Any) -> RatedOutputs:
     systems = Output.objects.filter(pk__in=campaign.units.values("output_a")).values("system")
     fields = ("pk", "system__name", "step", "item__group", "item__key")
     rows = list(Output.objects.filter(project=campaign.project, system__in=systems).order_by("pk").values_list(*fields))
+    split = get_split(campaign.project)
     is_chosen = any(np.isfinite(chance) for chance in chances.values())
     return RatedOutputs(
         output=np.array([row[0] for row in rows], dtype=np.int64),
@@ -129,14 +142,16 @@ def _load_outputs(campaign: Campaign, aspect: Any) -> RatedOutputs:
         cluster=[row[3] or f"item:{row[4]}" for row in rows],
         human=np.array([np.mean(values[row[0]]) if row[0] in values else np.nan for row in rows]),
         chance=np.array([chances.get(row[0], np.nan) for row in rows]) if is_chosen else None,
+        is_test=np.array([split.is_test(*row[3:]) for row in rows], dtype=np.bool_),
     )
 
 
-def _find_next_pair(means: Any, alone: Any) -> tuple[str, str, int, int] | None:
+def _find_next_pair(means: Any, alone: Any, n_rated: Mapping[str, int]) -> tuple[str, str, int, int] | None:
     """Return two neighbours by the assisted means that are not separated yet, and about how many more judgements would
     separate them with the evaluator and without: those of the pair that needs fewest. None if there is no such pair.
 
-    Variances are taken as proportional to 1 / n, and the difference as it is now.
+    Variances are taken as proportional to 1 / n, and the difference as it is now. `n_rated`: rated outputs by system;
+    the estimates may be of a part of them.
     """
     import numpy as np
     from scipy.stats import norm
@@ -148,12 +163,13 @@ def _find_next_pair(means: Any, alone: Any) -> tuple[str, str, int, int] | None:
     for first, second in zip(order[:-1].tolist(), order[1:].tolist(), strict=True):
         contrast = np.zeros(len(means.value))
         contrast[[first, second]] = 1.0, -1.0
-        n = int(means.n_judged[first] + means.n_judged[second])
+        names = str(means.labels[first]), str(means.labels[second])
+        n, n_so_far = int(means.n_judged[first] + means.n_judged[second]), sum(n_rated[name] for name in names)
         squared = float((means.value[first] - means.value[second]) ** 2)
         if squared <= 0:
             continue
-        times = [limit * float(contrast @ one.covariance @ contrast) / squared for one in (means, alone)]
-        if 1 < times[0] <= MOST_TIMES and times[1] > times[0]:
-            assisted, human = (int(np.ceil(n * (one - 1))) for one in times)
-            found.append((str(means.labels[first]), str(means.labels[second]), assisted, human))
+        needed = [n * limit * float(contrast @ one.covariance @ contrast) / squared for one in (means, alone)]
+        if n_so_far < needed[0] <= MOST_TIMES * n_so_far and needed[1] > needed[0]:
+            assisted, human = (int(np.ceil(one - n_so_far)) for one in needed)
+            found.append((*names, assisted, human))
     return min(found, key=lambda pair: pair[2:], default=None)

@@ -6,8 +6,10 @@ project, and belongs to their options: an export that is imported under another 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
 from annotation.models import Item
 from evalapp.accounts.models import Project
@@ -15,7 +17,8 @@ from evalapp.common.models import AuditEvent
 
 from ..models import Evaluator
 
-#: Written with every look at the test part of a judge; its detail has the figures that were shown.
+#: Written with every look at the test part of a judge; its detail has the figures that were shown. A look that was
+#: imported has its time in the project of the export as `at`.
 LOOKED = "judge-report.test-part-shown"
 
 
@@ -48,12 +51,23 @@ def count_groups(project: Project) -> dict[str, int]:
     return {"development": len(groups) - n_test, "test": n_test}
 
 
+@dataclass(frozen=True)
+class Look:
+    """A look at the test part of a judge, with the figures that were shown; `figures["table"]` is the kind of table if
+    it was in one."""
+
+    evaluator: str
+    at: datetime
+    figures: Mapping[str, Any]
+
+
 def count_looks(project: Project, evaluators: list[str]) -> int:
     """Return how often the test part was shown for these evaluators."""
     return AuditEvent.objects.filter(project=project, verb=LOOKED, object__in=evaluators).count()
 
 
-def iterate_looks(project: Project, evaluators: list[str]) -> Iterator[tuple[str, AuditEvent]]:
-    """Yield name and event of each look at the test part for these evaluators, oldest first."""
+def iterate_looks(project: Project, evaluators: list[str]) -> Iterator[Look]:
+    """Yield each look at the test part for these evaluators, in the order of their records."""
     for event in AuditEvent.objects.filter(project=project, verb=LOOKED, object__in=evaluators).order_by("pk"):
-        yield event.object, event
+        at = event.detail.get("at")
+        yield Look(event.object, datetime.fromisoformat(at) if at else event.at, event.detail.get("figures", {}))

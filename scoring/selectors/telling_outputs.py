@@ -194,11 +194,10 @@ def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict
     versions = list_versions(project, evaluator)
     shown: dict[str, list[dict[str, Any]]] = {}
     n_looks = 0
-    for slug, event in iterate_looks(project, list(versions)):
+    for look in iterate_looks(project, list(versions)):
         n_looks += 1
-        figures = event.detail.get("figures", {})
-        if figures.get("aspect", aspect.name) == aspect.name:
-            shown.setdefault(slug, []).append({"at": event.at, **figures})
+        if look.figures.get("aspect", aspect.name) == aspect.name:
+            shown.setdefault(look.evaluator, []).append({"at": look.at, **look.figures})
     rows = []
     for row in list(versions.values())[:VERSIONS]:
         sets = ScoreSet.objects.filter(evaluator=row, scored_at__isnull=False).select_related("evaluator")

@@ -97,8 +97,7 @@ def create_sample_campaign(*, project: Project, user: Any = None, evaluator: str
 
     check_values(options)
     earlier = find_campaign(project, options.after)
-    chosen = _continue_sample(project, earlier) if earlier else {}
-    evaluator = str(chosen.get("evaluator", evaluator))
+    chosen = _continue_sample(project, earlier, evaluator) if earlier else {}
     score_set, aspect = choose_scores(project, evaluator, str(chosen.get("aspect", options.aspect)))
     if score_set.n_in_training:
         text = _("Some outputs scored by %(name)s are in its training data. Train it with --folds 5.")
@@ -139,11 +138,14 @@ def _is_open(scored: ScoredOutputs) -> Any:
     return ~np.isfinite(scored.human)
 
 
-def _continue_sample(project: Project, campaign: Campaign) -> dict[str, Any]:
+def _continue_sample(project: Project, campaign: Campaign, evaluator: str) -> dict[str, Any]:
     """Return what the next batch records after the newest one of the campaign's sample."""
     chosen = campaign.plan.get("chosen", {})
     if chosen.get("reason") != "sample":
         raise BadInput.for_field("after", _("This campaign is no sample by expected error."))
+    if chosen["evaluator"] != evaluator:
+        text = _("This sample was drawn by the expected error of %(name)s.")
+        raise BadInput.for_field("after", text % {"name": chosen["evaluator"]})
     rows = Campaign.objects.filter(project=project, plan__chosen__series=chosen["series"])
     newest = max((row.plan["chosen"] for row in rows), key=lambda one: one["batch"])
     if newest["batch"] >= newest["batches"]:

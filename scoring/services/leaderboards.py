@@ -33,6 +33,7 @@ from ..selectors.exports import list_exported_queries, read_stored_query
 from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games
 from ..selectors.inputs import get_reference_set
 from ..selectors.staleness import with_staleness
+from .looks import record_table_looks
 
 #: Maximum number of judgements or scores to read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
@@ -139,9 +140,15 @@ def get_leaderboard(*, project: Project, query: Query) -> Leaderboard:
 
 
 def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> Answer:
-    """Return the table for a page; a large outdated one with the run that computes it."""
-    if query.plays_games:
-        return _answer_games(project, query)
+    """Return the table for a page; a large outdated one with the run that computes it. A comparison of judges with
+    people counts as a look at their test part."""
+    answer = _answer_games(project, query) if query.plays_games else _answer(project, query, user)
+    if answer.table is not None:
+        record_table_looks(project=project, user=user, table=answer.table)
+    return answer
+
+
+def _answer(project: Project, query: Query, user: Any) -> Answer:
     stamp = tables.compute_stamp(project, query)
     stored = tables.find_leaderboard(project, query)
     _check_names(project, query)

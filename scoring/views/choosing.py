@@ -44,7 +44,7 @@ class AlignmentForm(forms.Form):
 class SampleForm(forms.Form):
     after = forms.ChoiceField(
         required=False, label=gettext_lazy("Continue the sample"),
-        help_text=gettext_lazy("Empty: a new sample. The next batch keeps evaluator, aspect and batches."),
+        help_text=gettext_lazy("Empty: a new sample. The next batch keeps aspect and batches."),
     )  # fmt: skip
     aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
     n = number_field(SampleOptions, "n", gettext_lazy("Outputs of this batch"), required=False)
@@ -56,9 +56,11 @@ class SampleForm(forms.Form):
     )  # fmt: skip
     seed = SeedField(required=False, help_text=gettext_lazy("Divides the outputs and draws them."))
 
-    def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, project: Project, evaluator: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        rows = Campaign.objects.filter(project=project, plan__chosen__reason="sample").order_by("-pk")
+        rows = Campaign.objects.filter(
+            project=project, plan__chosen__reason="sample", plan__chosen__evaluator=evaluator
+        ).order_by("-pk")
         set_choices(self, aspect=["", *list_aspects(project, rated=True)], after=["", *(row.slug for row in rows)])
 
     def as_options(self) -> SampleOptions:
@@ -93,7 +95,7 @@ def alignment(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
 def sample(request: HttpRequest, project: Project, evaluator: str) -> HttpResponse:
     """Draw the outputs of a campaign by the expected error of an evaluator."""
     score_set, _aspect = choose_scores(project, evaluator, "")
-    form = SampleForm(request.POST or None, project=project)
+    form = SampleForm(request.POST or None, project=project, evaluator=evaluator)
     if request.method == "POST" and form.is_valid():
         try:
             campaign = create_sample_campaign(

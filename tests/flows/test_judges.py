@@ -11,11 +11,8 @@ import pytest
 from django.core.management import call_command
 
 from evalapp.accounts.models import Project
-from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.recompute import recompute_folder
-from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer
-from tests.scoring.judge_server import KEY, run_judge_server
 
 pytestmark = pytest.mark.django_db
 SYSTEMS = ("alpha", "beta", "gamma")
@@ -25,21 +22,6 @@ def run(*arguments):
     out = io.StringIO()
     call_command(*arguments, stdout=out, stderr=out)
     return out.getvalue()
-
-
-@pytest.fixture
-def server(settings, monkeypatch):
-    """The setting of an administrator, and a strict server that rates a text by its length."""
-    monkeypatch.setattr(client_module, "LONGEST_WAIT", 0.01)
-    monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
-    with run_judge_server() as server:
-        row = {
-            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "timeout": 5.0,
-            "price_in": 1.0, "price_out": 10.0,
-        }  # fmt: skip
-        settings.JUDGE_ENDPOINTS = {"fake": read_endpoint("fake", row)}
-        yield server
-    assert server.faults == []
 
 
 @pytest.fixture
@@ -70,13 +52,13 @@ def project(tmp_path):
     return project
 
 
-def test_judge_from_the_settings_to_a_loaded_export(project, server, tmp_path, settings):
+def test_judge_from_the_settings_to_a_loaded_export(project, judge_server, tmp_path, settings):
     checked = run("judge", "weekend", "fake", "--aspect", "quality", "--check", "--here")
     assert "120 requests to fake (tiny)" in checked
-    assert server.requests == []
+    assert judge_server.requests == []
     judged = run("judge", "weekend", "fake", "--aspect", "quality", "--name", "lena", "--injections", "3", "--here")
     assert "lena: 120 outputs scored, 0 undefined" in judged
-    assert len(server.requests) == 123
+    assert len(judge_server.requests) == 123
 
     report = run("align", "weekend", "lena", "--n", "8", "--create")
     assert "lena" in report

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
+
 KEY = "sk-poison-6f2d0c51e8b94a7790"
 MEMBERS = {"model", "messages", "max_tokens", "temperature", "logprobs", "top_logprobs", "response_format"}
 
@@ -178,3 +180,21 @@ def run_judge_server(**options: Any) -> Iterator[JudgeServer]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@pytest.fixture
+def judge_server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[JudgeServer]:
+    """A server that rates a text by its length, set by the administrator as the endpoint `fake`."""
+    from evalapp.settings.judge_endpoints import read_endpoint
+    from scoring.ml.judges import client
+
+    monkeypatch.setattr(client, "LONGEST_WAIT", 0.01)
+    monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
+    with run_judge_server() as server:
+        row = {
+            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "timeout": 5.0,
+            "price_in": 1.0, "price_out": 10.0,
+        }  # fmt: skip
+        settings.JUDGE_ENDPOINTS = {"fake": read_endpoint("fake", row)}
+        yield server
+    assert server.faults == []

@@ -23,7 +23,6 @@ from evalapp.accounts.models import User
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.models import AuditEvent, RunLog
 from evalapp.common.runner import execute_run
-from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.data.files import ExportFolder
 from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.recompute import recompute_folder
@@ -32,7 +31,7 @@ from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
 from scoring.services.judges import JudgeOptions, start_check, start_judge
 from tests.factories import make_outputs, make_ratings
 from tests.scoring.boards.computing import compute_table
-from tests.scoring.judge_server import KEY, run_judge_server
+from tests.scoring.judge_server import KEY
 
 pytestmark = pytest.mark.django_db
 
@@ -40,20 +39,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
     monkeypatch.setattr(client_module, "LONGEST_WAIT", 0.01)
-
-
-@pytest.fixture
-def server(settings, monkeypatch):
-    monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
-    with run_judge_server() as server:
-        settings.JUDGE_ENDPOINTS = {
-            "fake": read_endpoint("fake", {
-                "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "price_in": 1.0,
-                "price_out": 10.0, "timeout": 5.0,
-            }),
-        }  # fmt: skip
-        yield server
-    assert server.faults == []
 
 
 @pytest.fixture
@@ -74,8 +59,8 @@ def read_values(run):
     return {row.output: row.value for row in rows}
 
 
-def count_sent(server):
-    return len(server.requests)
+def count_sent(judge_server):
+    return len(judge_server.requests)
 
 
 def expect(output):
@@ -83,7 +68,7 @@ def expect(output):
     return 1 + len(output.text) // 5 % 5
 
 
-def test_scores_reach_the_tables(project, server):
+def test_scores_reach_the_tables(project, judge_server):
     run = judge(project, name="fluency-judge")
     values = read_values(run)
     assert len(values) == 24
@@ -95,7 +80,7 @@ def test_scores_reach_the_tables(project, server):
     assert run.result["stopped"] == ""
 
 
-def test_nothing_is_sent_before_the_project_allows_it(scored, server):
+def test_nothing_is_sent_before_the_project_allows_it(scored, judge_server):
     with pytest.raises(BadInput, match="may not leave"):
         start_judge(project=scored.project, options=JudgeOptions("fake"), send=False)
     scored.project.texts_may_leave = True
@@ -105,7 +90,7 @@ def test_nothing_is_sent_before_the_project_allows_it(scored, server):
     scored.project.texts_may_leave = False
     scored.project.save()
     assert execute_run(run.pk).state == "failed"
-    assert server.requests == []
+    assert judge_server.requests == []
 
 
 def test_the_switch_is_audited(cast):
@@ -117,13 +102,13 @@ def test_the_switch_is_audited(cast):
     assert verbs[-2:] == ["project.texts-allowed-out", "project.texts-kept-in"]
 
 
-def test_a_second_run_asks_for_nothing(project, server):
+def test_a_second_run_asks_for_nothing(project, judge_server):
     first = judge(project, name="one")
-    sent = count_sent(server)
+    sent = count_sent(judge_server)
     assert sent == 24 == first.result["answers"]
     second = judge(project, name="one")
     assert (second.result["answers"], second.result["stored"]) == (0, 24)
-    assert count_sent(server) == sent
+    assert count_sent(judge_server) == sent
     Output.objects.filter(project=project).order_by("pk").first()
     changed = Output.objects.filter(project=project).order_by("pk")[0]
     changed.text = "A new text."
@@ -133,7 +118,7 @@ def test_a_second_run_asks_for_nothing(project, server):
     assert read_values(third)[changed] == pytest.approx(expect(changed))
 
 
-def test_no_query_has_more_keys_than_databases_allow(project, server, monkeypatch, client, scored):
+def test_no_query_has_more_keys_than_databases_allow(project, judge_server, monkeypatch, client, scored):
     monkeypatch.setattr("scoring.selectors.judges.MOST_KEYS", 5)
     client.force_login(scored.researcher)
     with CaptureQueriesContext(connection) as queries:
@@ -150,14 +135,14 @@ def test_no_query_has_more_keys_than_databases_allow(project, server, monkeypatc
     assert max(lists) == 5
 
 
-def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, server):
+def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, judge_server):
     campaign = Campaign.objects.create(project=project, slug="c", name="C", kind="likert", guidelines="Be strict.")
     aspect = Aspect.objects.get(project=project, name="quality")
     row = CampaignAspect.objects.create(
         campaign=campaign, aspect=aspect, position=0, question="Is it good?", low=1, high=5, labels={"5": "superb"}
     )
     judge(project, name="one")
-    prompt = server.requests[0]["messages"][1]["content"]
+    prompt = judge_server.requests[0]["messages"][1]["content"]
     for part in ("Is it good?", "5 = superb", "Be strict."):
         assert part in prompt
     assert Evaluator.objects.get(slug="one").options["campaign"] == "c"
@@ -167,8 +152,8 @@ def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, server):
         start_judge(project=project, options=JudgeOptions("fake", name="one"), send=False)
 
 
-def test_expected_ratings_weigh_alternatives(project, server):
-    server.spread = 0.3
+def test_expected_ratings_weigh_alternatives(project, judge_server):
+    judge_server.spread = 0.3
     run = judge(project)
     for output, value in read_values(run).items():
         # 0.69 on the rating and 0.3 on "1"; "Well" has the rest.
@@ -177,19 +162,19 @@ def test_expected_ratings_weigh_alternatives(project, server):
         assert value == pytest.approx(wanted, abs=1e-4)
 
 
-def test_the_dry_check_sends_nothing(project, server):
+def test_the_dry_check_sends_nothing(project, judge_server):
     run = execute_run(start_check(project=project, options=JudgeOptions("fake"), send=False).pk)
     assert run.state == "succeeded", run.error
     assert (run.result["requests"], run.result["stored"]) == (24, 0)
     assert len(run.result["prompts"]) == 3
     assert run.result["cost"] > 0
-    assert server.requests == []
+    assert judge_server.requests == []
     judge(project)
     again = execute_run(start_check(project=project, options=JudgeOptions("fake"), send=False).pk)
     assert (again.result["requests"], again.result["stored"]) == (0, 24)
 
 
-def test_a_budget_stops_the_run_with_what_it_has(project, server):
+def test_a_budget_stops_the_run_with_what_it_has(project, judge_server):
     whole = judge(project, name="whole").result["cost"]
     JudgeAnswer.objects.all().delete()
     run = judge(project, name="part", budget=whole)
@@ -197,55 +182,55 @@ def test_a_budget_stops_the_run_with_what_it_has(project, server):
     assert 0 < run.result["cost"] <= whole
     assert 0 < run.result["outputs"] < 24
     assert run.result["outputs"] + run.result["without_answer"] == 24
-    n = count_sent(server)
+    n = count_sent(judge_server)
     rest = judge(project, name="part")
     assert rest.result["outputs"] == 24
-    assert count_sent(server) - n == 24 - run.result["answers"]
+    assert count_sent(judge_server) - n == 24 - run.result["answers"]
 
 
-def test_a_budget_needs_prices(project, server, settings):
+def test_a_budget_needs_prices(project, judge_server, settings):
     settings.JUDGE_ENDPOINTS["fake"] |= {"price_in": 0.0, "price_out": 0.0}
     with pytest.raises(BadInput, match="no prices"):
         start_judge(project=project, options=JudgeOptions("fake", budget=1.0), send=False)
 
 
-def test_refusals_are_undefined_with_their_reason(project, server):
-    server.script = ["refuse", "refuse"]
+def test_refusals_are_undefined_with_their_reason(project, judge_server):
+    judge_server.script = ["refuse", "refuse"]
     run = judge(project)
     assert run.result["why_undefined"] == {"the model refused": 2}
     assert sum(value is None for value in read_values(run).values()) == 2
     assert judge(project).result["answers"] == 0  # a refusal is an answer and is not paid twice
 
 
-def test_words_instead_of_json_are_asked_for_once_more(project, server):
-    server.always = "words-once"
+def test_words_instead_of_json_are_asked_for_once_more(project, judge_server):
+    judge_server.always = "words-once"
     run = judge(project, method="json")
     assert run.result["undefined"] == 0
     assert run.result["answers"] == 48
-    server.always = "words"
+    judge_server.always = "words"
     run = judge(project, method="json", template="criteria", name="never")
     assert run.result["why_undefined"] == {"no rating in the answer": 24}
     assert run.result["answers"] == 48
 
 
-def test_missing_log_probabilities_end_the_run_with_the_way_out(project, server):
-    server.always = "bare"
+def test_missing_log_probabilities_end_the_run_with_the_way_out(project, judge_server):
+    judge_server.always = "bare"
     run = judge(project, succeeds=False)
     assert "method json" in run.error
     assert not ScoreSet.objects.filter(evaluator__kind="judge").exists()
 
 
-def test_scores_of_two_models_are_not_mixed(project, server):
-    server.script = [""] * 10 + ["other"] * 100
+def test_scores_of_two_models_are_not_mixed(project, judge_server):
+    judge_server.script = [""] * 10 + ["other"] * 100
     run = judge(project, succeeds=False, name="one")
     assert "other-2" in run.error
-    server.script = ["other"] * 1000
+    judge_server.script = ["other"] * 1000
     run = judge(project, name="two")
     assert "|model:other-2|" in run.result["signature"]
 
 
-def test_errors_of_a_request_are_counted_and_asked_again(project, server):
-    server.script = [400, 400]
+def test_errors_of_a_request_are_counted_and_asked_again(project, judge_server):
+    judge_server.script = [400, 400]
     run = judge(project, name="one")
     assert (run.result["failed"], run.result["undefined"]) == (2, 2)
     lines = run.log.filter(text__startswith="A request failed").values_list("text", flat=True)
@@ -253,7 +238,7 @@ def test_errors_of_a_request_are_counted_and_asked_again(project, server):
     assert judge(project, name="one").result["undefined"] == 0
 
 
-def test_a_run_that_died_repeats_at_most_the_requests_in_flight(project, server, monkeypatch):
+def test_a_run_that_died_repeats_at_most_the_requests_in_flight(project, judge_server, monkeypatch):
     """The worker dies while it stores the answers that have arrived."""
     from scoring.pipelines import judge_sending
 
@@ -275,14 +260,14 @@ def test_a_run_that_died_repeats_at_most_the_requests_in_flight(project, server,
     monkeypatch.setattr(judge_sending, "store_answers", store)
     type(run).objects.filter(pk=run.pk).update(state="queued", worker="")
     assert execute_run(run.pk).state == "succeeded"
-    repeated = sum(n - 1 for n in server.digests.values())
-    assert len(server.digests) == 24
+    repeated = sum(n - 1 for n in judge_server.digests.values())
+    assert len(judge_server.digests) == 24
     assert repeated <= 4
 
 
-def test_samples_are_separate_answers_whose_ratings_are_averaged(project, server):
+def test_samples_are_separate_answers_whose_ratings_are_averaged(project, judge_server):
     values = iter([1, 3] * 100)
-    server.rate = lambda prompt: next(values)
+    judge_server.rate = lambda prompt: next(values)
     run = judge(project, samples=2, temperature=1.0)
     assert run.result["answers"] == 48
     assert JudgeAnswer.objects.filter(repeat=1).count() == 24
@@ -293,14 +278,14 @@ def test_samples_are_separate_answers_whose_ratings_are_averaged(project, server
     assert record["mean_share"] == pytest.approx(0.99)
 
 
-def test_pairs_are_judged_in_both_orders(project, server):
+def test_pairs_are_judged_in_both_orders(project, judge_server):
     """The server prefers the longer text, and text A among equal ones: a tie, because the orders disagree."""
 
     def compare(prompt):
         a, b = (re.findall(rf"Text {side}:\n<<<\n(.*?)\n>>>", prompt, re.S)[-1] for side in "AB")
         return "A" if len(a) >= len(b) else "B"
 
-    server.rate = compare
+    judge_server.rate = compare
     aspect = Aspect.objects.get(project=project, name="quality")
     outputs = list(Output.objects.filter(project=project).order_by("item", "pk"))
     pairs = [(a, b) for a, b in pairwise(outputs) if a.item_id == b.item_id]
@@ -327,24 +312,24 @@ def add_rated_items(project):
     make_ratings(project, make_outputs(project, Item.objects.bulk_create(items), ("sys-a", "sys-b", "sys-c")))
 
 
-def test_examples_count_as_training_data(project, server):
+def test_examples_count_as_training_data(project, judge_server):
     add_rated_items(project)
     run = judge(project, examples=2)
     assert run.result["in_training"] == 6  # two groups with three outputs each
     record = Evaluator.objects.get(slug=run.result["evaluator"]).record
     assert len(record["examples"]) == 2
-    assert "Example text" in server.requests[0]["messages"][1]["content"]
+    assert "Example text" in judge_server.requests[0]["messages"][1]["content"]
     assert "|examples:2@" in run.result["signature"]
     assert judge(project, examples=2).result["answers"] == 0
 
 
-def test_the_key_is_in_no_output(project, server, caplog, settings):
+def test_the_key_is_in_no_output(project, judge_server, caplog, settings):
     import logging
 
     caplog.set_level(logging.DEBUG)
-    server.script = [500, 400, 429]
+    judge_server.script = [500, 400, 429]
     run = judge(project, name="one")
-    server.always = 400
+    judge_server.always = 400
     failed = judge(project, succeeds=False, name="two", template="criteria")
     out = io.StringIO()
     call_command("judge", project.slug, "fake", "--check", "--here", stdout=out)
@@ -357,11 +342,11 @@ def test_the_key_is_in_no_output(project, server, caplog, settings):
     assert all(KEY not in text and KEY[:12] not in text for text in texts)
 
 
-def test_a_missing_key_says_where_it_should_be(project, server, monkeypatch):
+def test_a_missing_key_says_where_it_should_be(project, judge_server, monkeypatch):
     monkeypatch.delenv("FAKE_JUDGE_KEY")
     run = judge(project, succeeds=False)
     assert "FAKE_JUDGE_KEY" in run.error
-    assert server.requests == []
+    assert judge_server.requests == []
 
 
 @pytest.mark.parametrize(
@@ -380,23 +365,23 @@ def test_a_missing_key_says_where_it_should_be(project, server, monkeypatch):
         ({"name": "length"}, "length"),
     ],
 )
-def test_faulty_requests_are_refused(project, server, rest, said):
+def test_faulty_requests_are_refused(project, judge_server, rest, said):
     def start():
         run = execute_run(start_judge(project=project, options=JudgeOptions("fake", **rest), send=False).pk)
         raise BadInput(run.error)
 
     with pytest.raises(EvalappError, match=said):
         start()
-    assert server.requests == []
+    assert judge_server.requests == []
 
 
-def test_an_address_is_no_endpoint(project, server):
-    for name in (server.url, "http://127.0.0.1:1/v1", ""):
+def test_an_address_is_no_endpoint(project, judge_server):
+    for name in (judge_server.url, "http://127.0.0.1:1/v1", ""):
         with pytest.raises(BadInput, match="no endpoint"):
             start_judge(project=project, options=JudgeOptions(name), send=False)
 
 
-def test_the_command_checks_and_runs(project, server):
+def test_the_command_checks_and_runs(project, judge_server):
     out = io.StringIO()
     call_command("judge", project.slug, "fake", "--check", "--here", stdout=out)
     assert "24 requests to fake" in out.getvalue()
@@ -411,9 +396,9 @@ def test_options_are_plain():
     assert asdict(JudgeOptions("fake"))["temperature"] == 0.0
 
 
-def test_texts_that_ask_for_the_best_rating_are_part_of_the_report(project, server, client, scored):
+def test_texts_that_ask_for_the_best_rating_are_part_of_the_report(project, judge_server, client, scored):
     """The server believes every text with "Ignore all", the first of ten attacks."""
-    server.rate = lambda prompt: 5 if "Ignore all previous" in prompt else 3
+    judge_server.rate = lambda prompt: 5 if "Ignore all previous" in prompt else 3
     run = judge(project, name="one", injections=20)
     assert run.result["answers"] == 24 + 20
     assert run.result["injections"] == {
@@ -433,7 +418,7 @@ def test_texts_that_ask_for_the_best_rating_are_part_of_the_report(project, serv
 # ---- pages, files and report --------------------------------------------------------------------------------------
 
 
-def test_answers_are_a_file_of_json_lines(project, server, client, scored):
+def test_answers_are_a_file_of_json_lines(project, judge_server, client, scored):
     run = judge(project, name="one")
     client.force_login(scored.researcher)
     response = client.get(reverse("scoring:judge-answers", args=[project.slug, "one"]))
@@ -445,7 +430,7 @@ def test_answers_are_a_file_of_json_lines(project, server, client, scored):
     assert client.get(reverse("scoring:judge-answers", args=[project.slug, "length"])).status_code == 400
 
 
-def test_the_page_checks_and_starts(project, server, client, scored):
+def test_the_page_checks_and_starts(project, judge_server, client, scored):
     client.force_login(scored.researcher)
     address = reverse("scoring:judge", args=[project.slug])
     assert "fake" in client.get(address).content.decode()
@@ -465,10 +450,10 @@ def test_the_page_checks_and_starts(project, server, client, scored):
     assert client.post(address, {**form, "name": "mine"}).status_code == 302
     kinds = list(project.runs.order_by("pk").values_list("kind", flat=True))
     assert kinds[-2:] == ["judge-check", "judge"]
-    assert client.post(address, {**form, "endpoint": server.url}).status_code == 422
+    assert client.post(address, {**form, "endpoint": judge_server.url}).status_code == 422
 
 
-def test_templates_have_versions(project, server, client, scored):
+def test_templates_have_versions(project, judge_server, client, scored):
     client.force_login(scored.researcher)
     address = reverse("scoring:judge-template", args=[project.slug])
     form = {"name": "mine", "kind": "pointwise", "text": "{question} {output} {answer_format}"}
@@ -487,12 +472,12 @@ def test_templates_have_versions(project, server, client, scored):
     assert client.post(address, {**form, "name": "plain"}).status_code == 422
     first = judge(project, template="mine@1")
     assert "|template:mine@1@" in first.result["signature"]
-    assert not server.requests[0]["messages"][1]["content"].startswith("Please")
+    assert not judge_server.requests[0]["messages"][1]["content"].startswith("Please")
     judge(project, template="mine")
-    assert server.requests[-1]["messages"][1]["content"].startswith("Please")
+    assert judge_server.requests[-1]["messages"][1]["content"].startswith("Please")
 
 
-def test_the_report_counts_looks_at_the_test_part(project, server, client, scored):
+def test_the_report_counts_looks_at_the_test_part(project, judge_server, client, scored):
     judge(project, name="one")
     judge(project, name="two", template="criteria")
     client.force_login(scored.researcher)
@@ -531,7 +516,7 @@ def test_a_report_by_simulated_ratings_says_so(scored, client):
     assert "badge simulated" in client.get(page, {"epsilon": 0.2}).content.decode()
 
 
-def test_the_report_reads_no_answers(project, server, client, scored):
+def test_the_report_reads_no_answers(project, judge_server, client, scored):
     """They may be many, or absent, as those of an imported judge are."""
     add_rated_items(project)
     judge(project, name="one", examples=2)
@@ -549,7 +534,7 @@ def test_the_report_reads_no_answers(project, server, client, scored):
     assert 'data-part="development"' in page.content.decode()
 
 
-def test_owners_allow_that_texts_leave_by_page_and_api(scored, server, client):
+def test_owners_allow_that_texts_leave_by_page_and_api(scored, judge_server, client):
     project = scored.project
     runs, call = (reverse(name, args=[project.slug]) for name in ("api-run-list", "api-project"))
     page = reverse("accounts:project-settings", args=[project.slug])
@@ -585,7 +570,7 @@ def test_owners_allow_that_texts_leave_by_page_and_api(scored, server, client):
     ]
 
 
-def test_deleting_a_judge_says_what_is_lost(project, server, client, scored):
+def test_deleting_a_judge_says_what_is_lost(project, judge_server, client, scored):
     judge(project, name="one")
     judge(project, name="two", template="criteria")
     client.force_login(scored.viewer)
@@ -612,7 +597,7 @@ def test_deleting_a_judge_says_what_is_lost(project, server, client, scored):
     assert judge(project, name="two", template="criteria").result["answers"] == 24
 
 
-def test_a_judge_that_a_run_uses_is_not_deleted(project, server, client, scored):
+def test_a_judge_that_a_run_uses_is_not_deleted(project, judge_server, client, scored):
     judge(project, name="one")
     start_judge(project=project, options=JudgeOptions("fake", name="one", minutes=5), send=False)
     client.force_login(scored.researcher)
@@ -620,7 +605,7 @@ def test_a_judge_that_a_run_uses_is_not_deleted(project, server, client, scored)
     assert Evaluator.objects.filter(slug="one").exists()
 
 
-def test_undefined_estimates_have_their_reason_as_text(project, server, client, scored):
+def test_undefined_estimates_have_their_reason_as_text(project, judge_server, client, scored):
     judge(project, name="one")
     project.ratings.exclude(rater="r0").delete()
     client.force_login(scored.researcher)
@@ -631,14 +616,14 @@ def test_undefined_estimates_have_their_reason_as_text(project, server, client, 
 
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
-def test_an_export_has_the_raw_answers_from_which_scores_follow(project, server, tmp_path, format):
+def test_an_export_has_the_raw_answers_from_which_scores_follow(project, judge_server, tmp_path, format):
     aspect = Aspect.objects.get(project=project, name="quality")
     a, b = Output.objects.filter(project=project).order_by("item", "pk")[:2]
     Comparison.objects.create(project=project, output_a=a, output_b=b, aspect=aspect, rater="r1", verdict="a")
-    server.spread = 0.2
-    server.script = ["refuse"]
+    judge_server.spread = 0.2
+    judge_server.script = ["refuse"]
     judge(project, name="rates", samples=2, temperature=1.0)
-    server.rate = lambda prompt: "A"
+    judge_server.rate = lambda prompt: "A"
     judge(project, name="pairs", template="pairs", pairs="all")
     compute_table(project, EvaluatorsQuery())
     bare, whole = tmp_path / "bare", tmp_path / "whole"
@@ -666,7 +651,7 @@ def test_an_export_has_the_raw_answers_from_which_scores_follow(project, server,
     assert [one.is_equal for one in recompute_folder(whole)][-2:] == [True, False]
 
 
-def test_an_export_with_a_judge_can_be_imported(project, server, tmp_path, client):
+def test_an_export_with_a_judge_can_be_imported(project, judge_server, tmp_path, client):
     """Its scores come back; the answers stay in the file."""
     run = judge(project, name="one")
     folder = tmp_path / "export"

@@ -18,6 +18,7 @@ from evalapp.stats.assisted.means import AssistedOptions, estimate_means, find_s
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors import campaign_savings
 from scoring.selectors.campaign_savings import describe_savings
+from scoring.selectors.judge_split import get_split
 from tests.factories import make_outputs
 
 pytestmark = pytest.mark.django_db
@@ -71,6 +72,31 @@ def test_sentence_has_the_share_and_both_numbers_of_judgements(campaign, cast, c
     client.force_login(cast.researcher)
     page = client.get(reverse("annotation:campaign-quality", args=[cast.project.slug, campaign.pk])).content.decode()
     assert text in page
+
+
+def test_ratings_of_the_test_part_do_not_change_what_a_judge_saves(campaign, cast):
+    """The numbers of judgements count those of both parts."""
+    ScoreSet.objects.filter(evaluator__slug="noise").delete()
+    Evaluator.objects.filter(slug="judge").update(kind=Evaluator.Kind.JUDGE)
+    (text,) = describe_savings(campaign=campaign)
+    split = get_split(cast.project)
+    ratings = Rating.objects.filter(project=cast.project).select_related("output__item")
+    held_out = [row.pk for row in ratings if split.is_test(row.output.item.group, row.output.item.key)]
+    assert 20 < len(held_out) < 40
+    Rating.objects.filter(pk__in=held_out).update(value=1)
+    cache.clear()
+    assert describe_savings(campaign=campaign) == [text]
+    scored = Score.objects.filter(score_set__evaluator__slug="judge").order_by("output").select_related("output__item")
+    known = {row.output_id: row.value for row in ratings if row.pk not in held_out}
+    means = estimate_means(
+        [known.get(row.output_id, np.nan) for row in scored], [row.value for row in scored],
+        [row.output.item.group for row in scored], [row.output.system_id for row in scored],
+    )  # fmt: skip
+    assert f"judge saves about {100 * find_saved(means):.0f} %" in text
+    contrast = np.array([1.0, -1.0])
+    squared = contrast @ means.covariance @ contrast / (contrast @ means.value) ** 2
+    expected = int(np.ceil(len(known) * 1.959964**2 * squared - 60))
+    assert f"you need about {expected:,} more judgements with it" in text
 
 
 def test_without_help_the_sentence_says_so(campaign, cast):

@@ -18,11 +18,9 @@ from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.runner import execute_run
-from evalapp.settings.judge_endpoints import read_endpoint
 from scoring.boards.recompute import recompute_folder
-from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, Score, ScoreSet
-from scoring.selectors.judge_split import LOOKED, Split, get_split
+from scoring.selectors.judge_split import LOOKED, Split, count_looks, get_split, iterate_looks
 from scoring.selectors.judged_units import choose_examples
 from scoring.selectors.telling_outputs import load_scored_outputs, make_history
 from scoring.services.choosing import (
@@ -33,8 +31,8 @@ from scoring.services.choosing import (
     list_proposed,
 )
 from scoring.services.judges import JudgeOptions, start_judge
+from scoring.views.choosing import SampleForm
 from tests.factories import make_outputs, make_ratings
-from tests.scoring.judge_server import KEY, run_judge_server
 
 pytestmark = pytest.mark.django_db
 
@@ -53,20 +51,6 @@ def project(scored):
     ]
     Score.objects.bulk_create(rows)
     return project
-
-
-@pytest.fixture
-def endpoint(settings, monkeypatch):
-    monkeypatch.setattr(client_module, "LONGEST_WAIT", 0.01)
-    monkeypatch.setenv("FAKE_JUDGE_KEY", KEY)
-    with run_judge_server() as server:
-        row = {
-            "url": server.url, "models": ["tiny"], "key_env": "FAKE_JUDGE_KEY", "at_once": 4, "timeout": 5.0,
-            "price_in": 0.0, "price_out": 0.0,
-        }  # fmt: skip
-        settings.JUDGE_ENDPOINTS = {"fake": read_endpoint("fake", row)}
-        yield server
-    assert server.faults == []
 
 
 def judge(project, **rest):
@@ -126,7 +110,7 @@ def test_ratings_of_the_test_part_do_not_change_the_chances_of_a_sample(project)
 
 
 @pytest.mark.parametrize("method", ["json", "reward"])
-def test_rewards_are_compared_on_the_scale_of_the_raters(project, endpoint, method):
+def test_rewards_are_compared_on_the_scale_of_the_raters(project, judge_server, method):
     row = judge(project, name="one")
     Evaluator.objects.filter(pk=row.pk).update(options={**row.options, "method": method})
     Score.objects.filter(score_set__evaluator=row).update(value=F("value") + 100)
@@ -135,7 +119,7 @@ def test_rewards_are_compared_on_the_scale_of_the_raters(project, endpoint, meth
     assert all((one.score < 20) == (method == "reward") for one in rated)
 
 
-def test_the_history_has_the_looks_at_its_aspect_only(project, endpoint):
+def test_the_history_has_the_looks_at_its_aspect_only(project, judge_server):
     """A look at another aspect counts, but its figures are not those of this history."""
     row = judge(project, name="one")
     for name in ("quality", "other"):
@@ -144,6 +128,25 @@ def test_the_history_has_the_looks_at_its_aspect_only(project, endpoint):
     history = make_history(project, row, Aspect.objects.get(project=project, name="quality"))
     (version,) = history["versions"]
     assert ([look["aspect"] for look in version["test"]], history["looks"]) == (["quality"], 2)
+
+
+def test_a_table_over_all_groups_is_a_look(project, judge_server, scored, client):
+    """Once for each kind of table, aspect and signature. Tables without people and without judges are none."""
+    row = judge(project, name="one")
+    run("systems", project.slug, "--by", "one")
+    run("systems", project.slug, "--assist", "length")
+    client.force_login(scored.researcher)
+    client.get(reverse("scoring:evaluation-board", args=[project.slug, "matrix"]))
+    assert count_looks(project, ["one", "length"]) == 0
+    for _time in range(2):
+        run("systems", project.slug, "--assist", "one")
+        client.get(reverse("scoring:systems", args=[project.slug]), {"assist": "one", "target": "these-items"})
+    assert [look.figures["table"] for look in iterate_looks(project, ["one"])] == ["systems"]
+    client.get(reverse("scoring:evaluation", args=[project.slug]))
+    history = make_history(project, row, Aspect.objects.get(project=project, name="quality"))
+    assert [look["table"] for look in history["versions"][0]["test"]] == ["systems", "evaluators"]
+    page = client.get(reverse("scoring:alignment", args=[project.slug, "one"])).content.decode()
+    assert (page.count("in a table"), "was shown 2 times" in " ".join(page.split())) == (2, True)
 
 
 def test_steps_from_0_on_are_in_order(project):
@@ -190,7 +193,7 @@ def test_batches_draw_from_their_own_part_and_store_chances(project, scored):
     assert not Rating.objects.filter(output__in=first.units.values("output_a")).exists()
     answer_all(first, scored.annotator, lambda output: 1 + output.pk % 5)
     second = create_sample_campaign(
-        project=project, user=scored.researcher, evaluator="ignored", options=SampleOptions(n=12, after=first.slug)
+        project=project, user=scored.researcher, evaluator="length", options=SampleOptions(n=12, after=first.slug)
     )
     assert (second.plan["chosen"]["batch"], second.slug) == (2, f"{first.slug}-batch-2")
 
@@ -200,6 +203,10 @@ def test_batches_draw_from_their_own_part_and_store_chances(project, scored):
     assert not names(first) & names(second)
     with pytest.raises(BadInput, match="All batches"):
         create_sample_campaign(project=project, evaluator="length", options=SampleOptions(after=second.slug))
+    with pytest.raises(BadInput, match="expected error of length"):
+        create_sample_campaign(project=project, evaluator="random", options=SampleOptions(after=first.slug))
+    forms = [SampleForm(project=project, evaluator=name) for name in ("length", "random")]
+    assert [len(form.fields["after"].choices) for form in forms] == [3, 1]
 
 
 def test_a_changed_project_begins_a_new_sample(project):
@@ -239,7 +246,7 @@ def test_chosen_judgements_are_weighted_and_recompute(project, scored, tmp_path)
     assert any(outcome.exported.get("assist") == "length" for outcome in outcomes)
 
 
-def test_examples_are_never_of_the_test_part(project, endpoint):
+def test_examples_are_never_of_the_test_part(project, judge_server):
     row = judge(project, name="one", examples=2)
     split = get_split(project)
     assert row.options["split"] == split.key == f"judge-test:{project.slug}"
@@ -249,14 +256,14 @@ def test_examples_are_never_of_the_test_part(project, endpoint):
         assert not any(split.is_test(one["group"], one["item"]) for one in chosen)
 
 
-def test_a_recorded_split_stays(project, endpoint):
+def test_a_recorded_split_stays(project, judge_server):
     row = judge(project, name="one")
     Evaluator.objects.filter(pk=row.pk).update(options={**row.options, "split": "imported"})
     assert get_split(project) == Split("imported")
     assert judge(project, name="two", template="criteria").options["split"] == "imported"
 
 
-def test_alignment_from_the_report_to_a_new_version(project, scored, endpoint, client):
+def test_alignment_from_the_report_to_a_new_version(project, scored, judge_server, client):
     """Report, campaign, judgements, a judge with examples from it, a look at the test part, the history."""
     judge(project, name="one")
     client.force_login(scored.researcher)
