@@ -24,16 +24,12 @@ COLUMNS: dict[str, tuple[str, ...]] = {
         "rater", "from_upload", "n_ratings", "n_comparisons", "n_judgements", "median_seconds", "first_at", "last_at",
         "participant", "answers",
     ),
-    "judge_answers": (
-        "evaluator", "item", "system", "step", "system_b", "step_b", "sample", "request", "model", "text", "value",
-        "verdict", "share", "reason", "finish", "refused", "prompt_tokens", "completion_tokens", "cost", "seconds",
-        "tokens",
-    ),
     "audit": ("position", "at", "actor", "verb", "object", "detail", "content", "link"),
 }  # fmt: skip
 WHOLE = frozenset(
     {
         "sample",
+        "characters",
         "prompt_tokens",
         "completion_tokens",
         "unit",

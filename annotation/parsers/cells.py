@@ -66,12 +66,17 @@ CELLS = {
     "filters": Cells(frozenset({"raters"}), frozenset(), frozenset({"name", "reason"})),
     "campaigns": Cells(frozenset({"told"}), frozenset(), frozenset({"campaign", "kind"})),
     "score_sets": Cells(
-        frozenset({"options", "systems"}), frozenset({"n_in_training"}),
+        frozenset({"options", "systems", "judge"}), frozenset({"n_in_training"}),
         frozenset({"id", "evaluator", "name", "kind", "aspect", "references", "signature", "short_signature", "data"}),
     ),
     "scores": Cells(
         frozenset({"value", "score", "higher_is_better", "in_training", "empty", "truncated"}),
         frozenset({"step", "input"}), frozenset({"system"}),
+    ),
+    "judge_answers": Cells(
+        frozenset({"refused", "cost", "seconds", "tokens"}),
+        frozenset({"sample", "characters", "prompt_tokens", "completion_tokens"}),
+        frozenset({"evaluator", "request", "model", "text", "finish"}),
     ),
     "attempts": Cells(
         ATTEMPT_VALUES | {"candidate_source"},

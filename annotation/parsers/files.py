@@ -19,7 +19,7 @@ from .writer import DERIVED
 Format = Literal["jsonl", "csv", "safe-csv", "tsv", "parquet", "json"]
 TABLES = (
     "systems", "items", "outputs", "dialogues", "ratings", "comparisons", "corpus", "references", "attempts", "filters",
-    "campaigns", "score_sets", "scores",
+    "campaigns", "score_sets", "scores", "judge_answers",
 )  # fmt: skip
 #: Files with a single JSON object, by kind.
 DOCUMENTS = {"dataset.json": "dataset", "leaderboard.json": "leaderboard"}

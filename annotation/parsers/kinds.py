@@ -26,7 +26,7 @@ from .fields import (
     read_text_or_texts,
     read_texts,
 )  # fmt: skip
-from .results import check_campaign, check_filter, check_score, check_score_set
+from .results import check_campaign, check_filter, check_judge_answer, check_score, check_score_set
 from .writer import COLUMNS, WRITTEN, encode_ordered
 
 SYSTEM_KINDS = ("machine", "human", "reference", "control")
@@ -295,6 +295,7 @@ KINDS: dict[str, Kind] = {
             ("name", "item", "system", "step"),
             check_score,
         ),
+        Kind("judge_answers", ("evaluator", "request", "sample", "model", "row"), (), check_judge_answer),
     )
 }
 

@@ -1,5 +1,5 @@
 """Checks rows of the result files of an export: score sets and scores, rater filters, descriptions of campaigns of
-other installations."""
+other installations, and raw answers of judges."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from evalapp.names import explain_breaking
 from evalapp.translation import gettext as _
 
 from .faults import Row
-from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_texts
-from .writer import COLUMNS, encode_ordered
+from .fields import MAX_NAME, Bad, is_whole, read_key, read_number, read_step, read_text, read_texts
+from .writer import COLUMNS, encode_ordered, encode_plain
 
 MAX_SIGNATURE, MAX_NOTE = 500, 200
 EVALUATOR_KINDS = ("sentinel", "baseline", "trained", "combined", "external", "judge")
@@ -73,6 +73,8 @@ def check_score_set(row: Row, bad: Bad) -> tuple[Any, ...] | None:
     if type(row.get("systems", [])) is not list:
         bad("systems", _("systems must be a list."))
     _one_line("systems", row.get("systems"), bad)
+    if row.get("judge") is not None and type(row["judge"]) is not dict:
+        bad("judge", _("%(name)s must be %(type)s, or null.", name="judge", type=_("an object")))
     _moments(row, ("scored_at",), bad)
     if row.get("scored_at") is None:
         bad("scored_at", _("scored_at is missing: only complete score sets are exported."))
@@ -158,6 +160,51 @@ def _check_external(row: Row, bad: Bad) -> tuple[Any, ...] | None:
         return None
     chosen = ExternalSet(evaluator, texts["aspect"], texts["reference_set"], texts["signature"], upwards is not False)
     return chosen.as_name(), item, system, step, value, note, 0, 0, 0, None
+
+
+def check_judge_answer(row: Row, bad: Bad) -> tuple[Any, ...] | None:
+    """A raw answer of a language model, found by the hash of its request. What it is about and how it was read are not
+    stored: they follow from the texts."""
+    evaluator, model = read_key(row, "evaluator", bad, MAX_NAME), read_key(row, "model", bad, 200)
+    request = row.get("request")
+    if type(request) is not str or not re.fullmatch("[0-9a-f]{64}", request):
+        bad("request", _("%(name)s must be a hash of 64 hexadecimal digits.", name="request"))
+        return None
+    text, finish = read_text(row, "text", bad), row.get("finish") or ""
+    refused, tokens = row.get("refused") or False, row.get("tokens") or []
+    if type(finish) is not str:
+        bad("finish", _("%(name)s must be %(type)s, or null.", name="finish", type=_("text")))
+    if type(refused) is not bool:
+        bad("refused", _("%(name)s must be %(type)s, or null.", name="refused", type=_("true or false")))
+    if type(tokens) is not list or not all(map(_is_token, tokens)):
+        bad("tokens", _("tokens must be a list, such as %(example)s.", example='[["4", [["4", -0.1], ["5", -2.5]]]]'))
+    kept: Row = {"text": text, "finish": finish, "refused": refused, "tokens": tokens}
+    for name in ("sample", "characters", "prompt_tokens", "completion_tokens"):
+        kept[name] = row.get(name)
+        if kept[name] is not None and (type(kept[name]) is not int or not 0 <= kept[name] < _MOST_COUNTED[name]):
+            bad(name, _("%(name)s must be %(type)s, or null.", name=name, type=_("a whole number")))
+    for name in ("cost", "seconds"):
+        kept[name] = 0.0 if row.get(name) is None else read_number(row[name], name, bad)
+    if evaluator is None or model is None:
+        return None
+    return evaluator, request, kept["sample"] or 0, model, encode_plain(kept)
+
+
+#: Limits of whole numbers of an answer.
+_MOST_COUNTED = {"sample": 1 << 15, "characters": 1 << 31, "prompt_tokens": 1 << 31, "completion_tokens": 1 << 31}
+
+
+def _is_token(token: Any) -> bool:
+    """Whether a value is a token with log-probabilities of its alternatives: `["4", [["4", -0.1], ["5", -2.5]]]`."""
+    if type(token) is not list or len(token) != 2 or type(token[1]) is not list:
+        return False
+    pairs = [pair for pair in token[1] if type(pair) is list and len(pair) == 2]
+    texts = [token[0], *(pair[0] for pair in pairs)]
+    return (
+        len(pairs) == len(token[1])
+        and all(type(text) is str for text in texts)
+        and all(type(pair[1]) in (int, float) and -1e6 < pair[1] < 1 for pair in pairs)
+    )
 
 
 def _read_note(row: Row, bad: Bad) -> str:

@@ -32,9 +32,14 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "campaigns": ("campaign", "kind", "told"),
     "score_sets": (
         "id", "evaluator", "name", "kind", "options", "aspect", "references", "signature", "short_signature", "data",
-        "scored_at", "n_in_training", "systems",
+        "scored_at", "n_in_training", "systems", "judge",
     ),
     "scores": ("set", "item", "system", "step", "value", "note", "in_training", "empty", "truncated", "input"),
+    "judge_answers": (
+        "evaluator", "item", "system", "step", "system_b", "step_b", "sample", "request", "model", "text", "value",
+        "verdict", "share", "reason", "finish", "refused", "characters", "prompt_tokens", "completion_tokens", "cost",
+        "seconds", "tokens",
+    ),
 }  # fmt: skip
 
 #: Columns that are read and not written: scores made by another program name their evaluator instead of a score set.
@@ -44,8 +49,7 @@ ALSO_READ: dict[str, tuple[str, ...]] = {
 
 #: Other files of an export: derived from its tables, or not imported.
 DERIVED = (
-    "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judge_answers", "judgements",
-    "raters", "audit",
+    "README.md", "DATASHEET.md", "aggregated_ratings", "aggregated_comparisons", "judgements", "raters", "audit",
 )  # fmt: skip
 
 

@@ -1,5 +1,5 @@
 """Imports the other parts of an export: rater filters, descriptions of campaigns from other installations, and what
-apps downstream have registered (scores, tables). A file never changes anything that was made here."""
+apps downstream have registered (scores, tables, answers of judges). A file never changes what was made here."""
 
 import json
 from datetime import datetime
@@ -19,6 +19,8 @@ from .import_staging import KNOWN, NEW, REPLACE, SAME
 
 #: Whether a staged score `t` is by another program, as in `read_external_set`.
 EXTERNAL = "unicode(t.name) = 31"
+#: Tables that apps downstream import.
+RESULTS = ("score_sets", "scores", "judge_answers")
 #: The maximum number of characters in rows that are read as a whole.
 MOST_CHARACTERS = 16 << 20
 
@@ -40,7 +42,7 @@ def check(check: Check) -> None:
     _filters(check)
     _campaigns(check)
     _scores(check)
-    if check.staging.has("scores") or check.staging.has("score_sets") or check.documents:
+    if any(map(check.staging.has, RESULTS)) or check.documents:
         hooks.check_results(check)
         check.tick("scores and tables: checked")
 
@@ -142,7 +144,7 @@ def store(promotion: Any) -> None:
         UploadChange(upload=promotion.upload, table="filters", row=row.pk, before={}) for row in made
     )
     _store_campaigns(promotion)
-    if staging.has("score_sets") or staging.has("scores") or promotion.documents:
+    if any(map(staging.has, RESULTS)) or promotion.documents:
         hooks.store_results(promotion)
 
 

@@ -35,6 +35,7 @@ _TABLES = {
         "name TEXT, item TEXT, system TEXT, step INTEGER, value REAL, note TEXT, in_training INTEGER, empty INTEGER,"
         " truncated INTEGER, seen INTEGER, out INTEGER"
     ),
+    "judge_answers": "evaluator TEXT, request TEXT, sample INTEGER, model TEXT, row TEXT",
     "aspects": "key TEXT, low REAL, high REAL, meta TEXT, position INTEGER",
 }
 

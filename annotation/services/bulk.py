@@ -75,6 +75,15 @@ def update_rows(model: type[Model], columns: Sequence[str], rows: Iterable[Seque
             cursor.executemany(statement, values)
 
 
+def extend_ranges(ranges: list[list[int]], ids: Iterable[int]) -> None:
+    """Append ascending primary keys to their ranges, [first, last] each."""
+    for pk in ids:
+        if ranges and ranges[-1][1] == pk - 1:
+            ranges[-1][1] = pk
+        else:
+            ranges.append([pk, pk])
+
+
 def reserve_ids(model: type[Model], count: int) -> list[int]:
     """Primary keys for new rows, reserved for the caller. On SQLite call it inside the writing transaction, and use the
     keys before reserving more."""

@@ -40,8 +40,8 @@ def count_dependants(upload: Any) -> list[tuple[str, int]]:
 
 # ---- exports and imports of other apps' data --------------------------------------------------------------
 
-#: `UploadChange.table` values that other apps use for their undo: scores of a set, tables.
-RESULT_TABLES = ("scores", "tables")
+#: `UploadChange.table` values that other apps use for their undo: scores of a set, tables, answers of judges.
+RESULT_TABLES = ("scores", "tables", "answers")
 
 #: `(*, project, tick)`: may write; runs before the exported moment.
 prepare_export = Provider[None](lambda **_asked: None)

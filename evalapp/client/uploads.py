@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 #: Beginnings of the names of files in an interchange folder.
 TABLES = (
     "dataset", "systems", "items", "dialogues", "outputs", "ratings", "comparisons", "corpus", "references", "attempts",
-    "filters", "campaigns", "score_sets", "scores", "leaderboard",
+    "filters", "campaigns", "score_sets", "scores", "judge_answers", "leaderboard",
 )  # fmt: skip
 ENDINGS = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 STORED = frozenset({"checked", "done"})

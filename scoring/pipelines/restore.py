@@ -19,7 +19,7 @@ from annotation.models import Upload, UploadChange
 from annotation.parsers import canonical
 from annotation.parsers.results import read_external_set
 from annotation.pipelines.import_staging import NEW, SAME
-from annotation.services.bulk import insert_rows, reserve_ids
+from annotation.services.bulk import extend_ranges, insert_rows, reserve_ids
 from evalapp.accounts.models import Project
 from evalapp.versions import read_entry, read_settings, split_version
 from scoring.boards.leaderboard_file import list_faults
@@ -41,6 +41,7 @@ from .external import (
     replace_scores,
     store_systems,
 )
+from .restore_judges import check_answers, find_record_fault, read_record, restore_records, store_answers
 
 AWAY = gettext_noop(
     "It was trained in another installation, and the export does not contain its weights. To apply it, upload its "
@@ -61,6 +62,8 @@ def check(check: Any) -> None:
     if check.staging.has("scores") or check.staging.has("score_sets"):
         _check_scores(check)
         check_external(check)
+    if check.staging.has("judge_answers"):
+        check_answers(check)
     if "leaderboard" in check.documents:
         _check_tables(check, check.documents["leaderboard"])
 
@@ -95,6 +98,9 @@ def _check_scores(check: Any) -> None:
             check.fail_row(
                 "score_sets", n, "options", _("The options of a judge cannot be used: %(why)s.") % {"why": why}
             )
+            continue
+        if why := find_record_fault(row.get("judge") or {}):
+            check.fail_row("score_sets", n, "judge", _("The record of a judge cannot be used: %(why)s.") % {"why": why})
             continue
         stored = _find_stored(check.project, row)
         if stored is None:
@@ -171,6 +177,9 @@ def bare_signature(row: dict[str, Any], name: str) -> str:
 def store(promotion: Any) -> None:
     if promotion.staging.has("score_sets") or promotion.staging.has("scores"):
         _store_scores(promotion)
+        restore_records(promotion)
+    if promotion.staging.has("judge_answers"):
+        store_answers(promotion)
     if "leaderboard" in promotion.documents:
         _store_tables(promotion.upload, promotion.project, promotion.documents["leaderboard"])
 
@@ -217,11 +226,7 @@ def _insert_scores(promotion: Any, name: str, pk: int) -> list[list[int]]:
     while batch := list(islice(rows, BATCH)):
         ids = reserve_ids(Score, len(batch))
         insert_rows(Score, ("id", *COLUMNS), ((id, pk, *row) for id, row in zip(ids, batch, strict=True)))
-        for id in ids:
-            if ranges and ranges[-1][1] == id - 1:
-                ranges[-1][1] = id
-            else:
-                ranges.append([id, id])
+        extend_ranges(ranges, ids)
     return ranges
 
 
@@ -242,6 +247,7 @@ def _make_set(project: Project, row: dict[str, Any]) -> tuple[ScoreSet, bool]:
             project=project, slug=row["evaluator"], name=row["name"], kind=row["kind"],
             options=row.get("options", {}), state=Evaluator.State.DAMAGED if away else Evaluator.State.READY,
             damage=AWAY if away else "", signature=bare_signature(row, "signature") if away else "",
+            record=read_record(row),
         )  # fmt: skip
     score_set = ScoreSet.objects.create(
         project=project, evaluator=evaluator, signature=bare_signature(row, "signature"),

@@ -20,6 +20,7 @@ from scoring.boards.registry import list_boards
 
 from ..models import Leaderboard, Score, ScoreSet
 from .aspects import list_judged
+from .judge_records import make_judge_record
 from .leaderboards import compute_stamp, make_key, may_be_shown
 
 Row = dict[str, Any]
@@ -66,7 +67,7 @@ def _set_row(name: str, row: ScoreSet) -> Row:
         "options": canonical(evaluator.options), "aspect": row.aspect, "references": row.references,
         "signature": row.full_signature, "short_signature": row.full_short_signature, "data": row.data_hash,
         "scored_at": row.scored_at.isoformat() if row.scored_at else None, "n_in_training": row.n_in_training,
-        "systems": canonical(row.systems),
+        "systems": canonical(row.systems), **({"judge": make_judge_record(evaluator)} if evaluator.is_judge else {}),
     }  # fmt: skip
 
 

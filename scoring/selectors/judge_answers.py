@@ -101,7 +101,7 @@ def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[s
 
 
 def _load_facts(stored: Any, digests: Sequence[str]) -> dict[Key, dict[str, Any]]:
-    names = ("prompt_tokens", "completion_tokens", "cost", "seconds")
+    names = ("characters", "prompt_tokens", "completion_tokens", "cost", "seconds")
     result: dict[Key, dict[str, Any]] = {}
     for keys in split_keys(digests):
         rows = stored.filter(digest__in=keys).values_list("digest", "repeat", *names)

@@ -218,7 +218,7 @@ def load_answers(
 
 def measure_answers(project: Project, endpoint: str) -> dict[str, float]:
     """Return mean characters per prompt token, tokens per answer and seconds per answer, from stored answers."""
-    rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, prompt_tokens__gt=0)
+    rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, prompt_tokens__gt=0, characters__gt=0)
     facts = rows.aggregate(
         characters=Sum("characters"), tokens=Sum("prompt_tokens"), answer=Avg("completion_tokens"),
         seconds=Avg("seconds"),

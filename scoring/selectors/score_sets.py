@@ -30,8 +30,8 @@ RATINGS = "ratings"
 MOST_OF_REASON = 200
 #: Maximum number of reasons for undefined scores.
 MOST_REASONS = 10
-#: Values of `UploadChange.table`: a score set that received scores, an uploaded table.
-SCORES, TABLES = RESULT_TABLES
+#: Values of `UploadChange.table`: a score set that received scores, an uploaded table, answers of judges.
+SCORES, TABLES, ANSWERS = RESULT_TABLES
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""Remove what an upload imported: scores with their sets and evaluators, and leaderboards. Scores computed in the
-project stay. Whether anything depends on the upload is checked before."""
+"""Remove what an upload imported: scores with their sets and evaluators, answers of judges, and leaderboards. Scores
+computed in the project stay. Whether anything depends on the upload is checked before."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from annotation.services.bulk import update_rows
 from ..models import Evaluator, Leaderboard, Score, ScoreSet
 from ..selectors.columns import get_columns_file
 from ..selectors.external import CHANGEABLE, hash_data
+from ..selectors.judge_records import list_imported_answers
 from ..selectors.score_sets import SCORES, TABLES, brought_by
 from .scores import recount_score_set
 
@@ -21,11 +22,13 @@ from .scores import recount_score_set
 def remove_imported_scores(*, upload: Upload) -> dict[str, int]:
     """Remove the scores and return the numbers of removed rows. Call it inside the transaction of the undo."""
     scores = sum(rows.delete()[0] for _change, rows in brought_by(upload))
+    answers = sum(rows.delete()[0] for rows in list_imported_answers(upload))
     sets = sum(_remove_set(row) for row in UploadChange.objects.filter(upload=upload, table=SCORES).order_by("-pk"))
     rows = UploadChange.objects.filter(upload=upload, table=TABLES).values("row")
     # A table that was computed in the project since has a stamp.
     tables, _by_model = Leaderboard.objects.filter(project=upload.project_id, pk__in=rows, stamp="").delete()
-    return {name: count for name, count in (("scores", scores), ("score sets", sets), ("tables", tables)) if count}
+    removed = {"scores": scores, "score sets": sets, "tables": tables, "answers": answers}
+    return {name: count for name, count in removed.items() if count}
 
 
 def _restore_replaced(score_set: ScoreSet, before: dict[str, Any]) -> None:

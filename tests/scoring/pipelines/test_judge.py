@@ -17,9 +17,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from annotation.exporters.options import ExportOptions
-from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Item, Output
+from annotation.models import Aspect, Campaign, CampaignAspect, Comparison, Item, Output, Upload
 from annotation.pipelines.exports import write_export
-from evalapp.accounts.models import User
+from annotation.services.undo import undo_upload
+from evalapp.accounts.models import Project, User
 from evalapp.common.errors import BadInput, Conflict, EvalappError
 from evalapp.common.models import AuditEvent, RunLog
 from evalapp.common.runner import execute_run
@@ -28,7 +29,8 @@ from scoring.boards.metrics.query import EvaluatorsQuery
 from scoring.boards.recompute import recompute_folder
 from scoring.ml.judges import client as client_module
 from scoring.models import Evaluator, JudgeAnswer, Score, ScoreSet
-from scoring.services.judges import JudgeOptions, start_check, start_judge
+from scoring.selectors.judge_split import count_looks, iterate_looks
+from scoring.services.judges import JudgeOptions, judge_again, start_check, start_judge
 from tests.factories import make_outputs, make_ratings
 from tests.scoring.boards.computing import compute_table
 from tests.scoring.judge_server import KEY
@@ -651,8 +653,107 @@ def test_an_export_has_the_raw_answers_from_which_scores_follow(project, judge_s
     assert [one.is_equal for one in recompute_folder(whole)][-2:] == [True, False]
 
 
+@pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
+def test_an_imported_judge_asks_for_nothing_again(project, judge_server, tmp_path, scored, client, format):
+    """Also with examples in the prompts, comparisons and repaired answers. Looks at the test part are carried over."""
+    judge_server.script = ["refuse"]
+    judge(project, name="rates", samples=2, temperature=1.0, examples=2)
+    judge_server.always = "words-once"
+    judge(project, name="repaired", method="json")
+    judge_server.always = ""
+    judge_server.rate = lambda prompt: "A"
+    judge(project, name="pairs", template="pairs", pairs="all")
+    client.force_login(scored.researcher)
+    client.post(reverse("scoring:judge-report", args=[project.slug, "rates"]))
+    folders = [tmp_path / name for name in ("first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    write_export(project, folders[0], ExportOptions(format=format, answers=True), lambda done: None)
+    call_command("load", str(folders[0]), "--project", "copy", stdout=io.StringIO())
+    copy = Project.objects.get(slug="copy")
+    copy.texts_may_leave = True
+    copy.save()
+    write_export(copy, folders[1], ExportOptions(format=format, answers=True), lambda done: None)
+    for name in ("judge_answers", "score_sets"):
+        first, second = (next(folder.glob(f"{name}.*")).read_bytes() for folder in folders)
+        assert first == second
+    sent = count_sent(judge_server)
+    for row in Evaluator.objects.filter(project=copy, kind="judge"):
+        run = execute_run(judge_again(project=copy, evaluator=row, send=False).pk)
+        assert run.state == "succeeded", run.error
+        assert (run.result["answers"], run.result["without_answer"]) == (0, 0)
+    assert count_sent(judge_server) == sent
+    values = Score.objects.filter(score_set__evaluator__kind="judge").order_by(
+        "score_set__evaluator__slug", "output__item__key", "output__system__name"
+    )  # fmt: skip
+    pair = [
+        list(values.filter(score_set__project=one).values_list("value", "note", "in_training"))
+        for one in (project, copy)
+    ]
+    assert pair[0] == pair[1]
+    assert (count_looks(copy, ["rates"]), count_looks(copy, ["pairs"])) == (1, 0)
+    (original,), (look,) = (list(iterate_looks(one, ["rates"])) for one in (project, copy))
+    assert look == original
+    # Loading the same files again changes nothing.
+    call_command("load", str(folders[0]), "--project", "copy", stdout=io.StringIO())
+    assert count_looks(copy, ["rates"]) == 1
+    assert JudgeAnswer.objects.filter(project=copy).count() == JudgeAnswer.objects.filter(project=project).exclude(
+        answer__text__contains="I would say"
+    ).count()  # fmt: skip
+    upload = Upload.objects.filter(project=copy).order_by("pk")[0]
+    assert upload.counts["judge_answers"]["added"] == JudgeAnswer.objects.filter(project=copy).count()
+
+
+def test_undoing_an_upload_removes_its_answers(project, judge_server, tmp_path, scored):
+    judge(project, name="one")
+    folder = tmp_path / "export"
+    call_command("dump", project.slug, str(folder), "--answers", stdout=io.StringIO())
+    call_command("load", str(folder), "--project", "copy", stdout=io.StringIO())
+    assert JudgeAnswer.objects.filter(project__slug="copy").count() == 24
+    undo_upload(upload=Upload.objects.get(project__slug="copy"), user=scored.researcher)
+    assert not JudgeAnswer.objects.filter(project__slug="copy").exists()
+    assert JudgeAnswer.objects.filter(project=project).count() == 24
+
+
+@pytest.mark.parametrize(("change", "said"), [
+    ({"request": "12"}, "hexadecimal"), ({"tokens": [["4", 3]]}, "tokens must be a list"),
+    ({"tokens": [["4", [["4", 2]]]]}, "tokens must be a list"), ({"sample": -1}, "sample must be a whole number"),
+    ({"refused": "no"}, "refused must be true or false"), ({"text": None}, "text is missing"),
+    ({"cost": "free"}, "cost must be a number"), ({"evaluator": "length"}, "There is no judge"),
+])  # fmt: skip
+def test_faulty_answers_are_refused_with_their_row(project, judge_server, tmp_path, change, said):
+    judge(project, name="one")
+    folder = tmp_path / "export"
+    call_command("dump", project.slug, str(folder), "--answers", stdout=io.StringIO())
+    rows = [json.loads(line) for line in (folder / "judge_answers.jsonl").read_text().splitlines()]
+    rows[1] |= change
+    (folder / "judge_answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("load", str(folder), "--project", "copy", stdout=io.StringIO(), stderr=err)
+    assert "judge_answers.jsonl:2" in err.getvalue()
+    assert said in err.getvalue()
+    assert not JudgeAnswer.objects.filter(project__slug="copy").exists()
+
+
+@pytest.mark.parametrize("record", [
+    {"examples": [{"text": 3}]}, {"looks": [{"at": "yesterday", "figures": {}}]}, {"looks": 3}, {"model": 3},
+])  # fmt: skip
+def test_faulty_records_are_refused(project, judge_server, tmp_path, record):
+    judge(project, name="one")
+    folder = tmp_path / "export"
+    call_command("dump", project.slug, str(folder), stdout=io.StringIO())
+    rows = [json.loads(line) for line in (folder / "score_sets.jsonl").read_text().splitlines()]
+    rows = [row | ({"judge": record} if row["kind"] == "judge" else {}) for row in rows]
+    (folder / "score_sets.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    err = io.StringIO()
+    with pytest.raises(SystemExit):
+        call_command("load", str(folder), "--project", "copy", stdout=io.StringIO(), stderr=err)
+    assert "The record of a judge cannot be used" in err.getvalue()
+
+
 def test_an_export_with_a_judge_can_be_imported(project, judge_server, tmp_path, client):
-    """Its scores come back; the answers stay in the file."""
+    """Its scores come back, and faulty options are refused."""
     run = judge(project, name="one")
     folder = tmp_path / "export"
     call_command("dump", project.slug, str(folder), "--answers")
