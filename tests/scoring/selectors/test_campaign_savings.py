@@ -27,6 +27,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def campaign(cast):
     """160 outputs of two systems, whose scores by `judge` nearly tell the ratings; 60 were rated."""
+    cache.clear()  # other tests give the same numbers to other judgements
     items = [Item(project=cast.project, key=f"i{k:02d}", context=["Hello."], group=f"g{k:02d}") for k in range(80)]
     outputs = make_outputs(cast.project, Item.objects.bulk_create(items), ("sys-a", "sys-b"))
     rng = np.random.default_rng(1)
