@@ -16,6 +16,7 @@ from evalapp.common.params import bounds
 
 from ..selectors.telling_outputs import make_history
 from ..services.choosing import (
+    GOALS,
     AlignmentOptions,
     SampleOptions,
     choose_scores,
@@ -44,6 +45,10 @@ class SampleBody(StrictSerializer):
     aspect = serializers.CharField(default="", allow_blank=True)
     overlap = _number(SampleOptions, "overlap", 1, gettext_lazy("Raters of each output."))
     floor = _number(SampleOptions, "floor", 0.3, gettext_lazy("Share that is drawn uniformly."))
+    goal = serializers.ChoiceField(
+        choices=list(GOALS), default="all",
+        help_text=gettext_lazy("all: equally many outputs of each system; first: more of those near the first."),
+    )  # fmt: skip
     after = serializers.CharField(
         default="",
         allow_blank=True,

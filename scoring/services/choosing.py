@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from annotation.models import Aspect, Campaign
 from annotation.services.campaigns import create_campaign
@@ -29,6 +30,12 @@ from ..selectors.telling_outputs import (
     predict_output_errors,
 )
 
+#: Which systems a sample is for.
+GOALS = {
+    "all": gettext_lazy("All systems equally"),
+    "first": gettext_lazy("The first systems, so that they separate"),
+}
+
 
 @dataclass(frozen=True)
 class AlignmentOptions:
@@ -48,6 +55,9 @@ class SampleOptions:
     aspect: str = param("", help="The rated aspect; empty: that of the scores, or the first.")
     overlap: int = param(1, help="Raters of each output.", low=1, high=100)
     floor: float = param(0.3, help="Share that is drawn uniformly.", low=0.2, high=1.0)
+    goal: str = param(
+        "all", help="all: equally many outputs of each system; first: more of those near the first.", choices=GOALS
+    )
     after: str = param("", help="A campaign of an earlier batch, which the next one follows; empty: the first batch.")
     seed: int = seed_param()
 
@@ -107,7 +117,7 @@ def create_sample_campaign(*, project: Project, user: Any = None, evaluator: str
         series = _free_slug(project, f"sample-{evaluator}"[:50])
         chosen = {
             "reason": "sample", "evaluator": evaluator, "aspect": aspect.name, "series": series, "batch": 1,
-            "batches": options.batches, "seed": options.seed, "outputs": scored.make_digest(),
+            "batches": options.batches, "seed": options.seed, "outputs": scored.make_digest(), "goal": options.goal,
         }  # fmt: skip
     elif chosen["outputs"] != scored.make_digest():
         raise Conflict(_("The scored outputs have changed since the first batch. Begin a new sample."))
@@ -117,7 +127,7 @@ def create_sample_campaign(*, project: Project, user: Any = None, evaluator: str
     may = (part == chosen["batch"] - 1) & _is_open(scored)
     drawn = draw_outputs(
         predict_output_errors(hide_test_ratings(scored)), units, n=options.n, candidate=may, floor=options.floor,
-        seed=chosen["seed"] + chosen["batch"],
+        seed=chosen["seed"] + chosen["batch"], share=_share_out(scored) if chosen.get("goal") == "first" else None,
     )  # fmt: skip
     if not len(drawn.rows):
         raise BadInput(_("All outputs of this batch have been judged."))
@@ -130,6 +140,15 @@ def create_sample_campaign(*, project: Project, user: Any = None, evaluator: str
     slug = chosen["series"] if chosen["batch"] == 1 else f"{chosen['series']}-batch-{chosen['batch']}"
     plan = {"slug": slug, "name": name, "overlap": options.overlap}
     return _create(project, user, aspect, plan, outputs, chosen)
+
+
+def _share_out(scored: ScoredOutputs) -> dict[object, float]:
+    """Return the share of each system in the next batch, so that the first systems separate."""
+    from evalapp.stats.assisted.choice import favour_first_systems
+    from evalapp.stats.assisted.means import estimate_means
+
+    units = [repr(one) for one in scored.unit]
+    return favour_first_systems(estimate_means(scored.human, scored.score, scored.cluster, units))
 
 
 def _is_open(scored: ScoredOutputs) -> Any:

@@ -19,6 +19,7 @@ from scoring.forms.fields import SeedField, add_faults, number_field, set_choice
 
 from ..selectors.telling_outputs import list_alignment_campaigns, make_history
 from ..services.choosing import (
+    GOALS,
     AlignmentOptions,
     SampleOptions,
     choose_scores,
@@ -44,9 +45,10 @@ class AlignmentForm(forms.Form):
 class SampleForm(forms.Form):
     after = forms.ChoiceField(
         required=False, label=gettext_lazy("Continue the sample"),
-        help_text=gettext_lazy("Empty: a new sample. The next batch keeps aspect and batches."),
+        help_text=gettext_lazy("Empty: a new sample. The next batch keeps aspect, batches and goal."),
     )  # fmt: skip
     aspect = forms.ChoiceField(required=False, label=gettext_lazy("Aspect"))
+    goal = forms.ChoiceField(choices=list(GOALS.items()), required=False, label=gettext_lazy("Which systems"))
     n = number_field(SampleOptions, "n", gettext_lazy("Outputs of this batch"), required=False)
     batches = number_field(SampleOptions, "batches", gettext_lazy("Batches"), required=False)
     overlap = number_field(SampleOptions, "overlap", gettext_lazy("Raters of each output"), required=False)

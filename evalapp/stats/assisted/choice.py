@@ -9,12 +9,13 @@ Explained in docs/explanation/statistics/assisted.md#choosing-what-people-judge.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalapp.stats.assisted.means import deal_folds
+from evalapp.stats.assisted.means import AssistedMeans, deal_folds
 from evalapp.stats.core.coding import BoolArray, ColumnError, FloatArray, IntArray, encode, float_column
 
 #: Share of each batch that is drawn uniformly. With less, single judgements could weigh too much.
@@ -108,14 +109,40 @@ def _fit_ridge(columns: FloatArray, error: FloatArray, wanted: FloatArray) -> Fl
     return np.asarray(mean + (wanted - columns.mean(axis=0)) @ weights)
 
 
+def favour_first_systems(means: AssistedMeans, floor: float = FLOOR) -> dict[object, float]:
+    """Return the share of the next judgements for each system with which the first system separates soonest from the
+    others.
+
+    means: of `estimate_means`, of the judgements so far. floor: share that is divided equally.
+
+    With s the standard deviation of a judgement and d the distance from the first system, shares of the others are
+    proportional to (s / d)^2, and that of the first system to its s times the root of the sum of their
+    (share / s)^2 (optimal computing budget allocation; Chen, Lin, Yücesan and Chick 2000). A distance counts as its
+    standard error at least, so that chance does not decide. While a system has judgements in fewer than two groups, all
+    shares are equal."""
+    n = len(means.labels)
+    share = np.full(n, 1.0 / max(n, 1))
+    if n > 1 and (means.n_groups > 1).all():
+        first = int(np.argmax(means.value))
+        spread = np.maximum(means.n_judged * means.variance, 1e-12)
+        others = np.arange(n) != first
+        error = means.variance + means.variance[first] - 2.0 * means.covariance[first]
+        squared = np.maximum(np.maximum((means.value[first] - means.value) ** 2, error), 1e-12)
+        wanted = np.where(others, spread / squared, 0.0)
+        wanted[first] = np.sqrt(spread[first] * (wanted[others] ** 2 / spread[others]).sum())
+        share = floor / n + (1.0 - floor) * wanted / wanted.sum()
+    return dict(zip(means.labels.tolist(), share.tolist(), strict=True))
+
+
 def draw_outputs(
     error: ArrayLike, system: ArrayLike, *, n: int, candidate: BoolArray | None = None, floor: float = FLOOR,
-    seed: int = 0,
+    seed: int = 0, share: Mapping[object, float] | None = None,
 ) -> Drawn:  # fmt: skip
-    """Return `n` drawn outputs, equally many of each system, with chances proportional to the predicted error.
+    """Return `n` drawn outputs, with chances proportional to the predicted error within each system.
 
     error: (n,) positive, from `predict_errors`. system: (n,). candidate: (n,) which outputs may be drawn; None: all.
-    floor: share drawn uniformly. n: outputs to draw, fewer if there are fewer candidates. seed: of the draw.
+    floor: share drawn uniformly. n: outputs to draw, fewer if there are fewer candidates. seed: of the draw. share: of
+    each system, from `favour_first_systems`; None: equally many of each.
 
     The chance of an output of a system with N candidates and budget b is
     floor b / N + (1 - floor) b error / sum(error), at most 1. The sample has these chances and a fixed size (systematic
@@ -129,7 +156,8 @@ def draw_outputs(
     rng = np.random.default_rng([seed, n])
     rows: list[int] = []
     chances: list[float] = []
-    for k, budget in enumerate(_share_out(n, sizes, rng)):
+    wanted = None if share is None else np.array([share[label] for label in labels.tolist()])
+    for k, budget in enumerate(_share_out(n, sizes, rng, wanted)):
         own = rng.permutation(np.flatnonzero(may & (codes == k)))
         if budget:
             chance = _find_chances(errors[own], int(budget), floor)
@@ -144,10 +172,13 @@ def draw_outputs(
     return Drawn(np.array(rows, dtype=np.int64)[order], np.array(chances)[order])
 
 
-def _share_out(n: int, sizes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Return how many outputs each system gives: equally many, the remainder to random ones, at most all it has."""
+def _share_out(n: int, sizes: IntArray, rng: np.random.Generator, share: FloatArray | None) -> IntArray:
+    """Return how many outputs each system gives, at most all it has: its share, or equally many; the remainder is from
+    random systems."""
     budget = np.zeros(len(sizes), dtype=np.int64)
-    left = min(n, int(sizes.sum()))
+    if share is not None:
+        budget = np.minimum(np.floor(n * share).astype(np.int64), sizes)
+    left = min(n, int(sizes.sum())) - int(budget.sum())
     while left:
         for k in rng.permutation(np.flatnonzero(budget < sizes))[:left]:
             budget[k] += 1
@@ -156,17 +187,16 @@ def _share_out(n: int, sizes: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def _find_chances(error: FloatArray, budget: int, floor: float) -> FloatArray:
-    """Return the chances with sum `budget`, none above 1."""
-    chance = np.zeros(len(error))
-    is_sure = np.zeros(len(error), dtype=np.bool_)
-    while True:
-        left = budget - int(is_sure.sum())
-        rest = ~is_sure
-        chance[is_sure] = 1.0
-        if not rest.any() or left <= 0:
-            return np.asarray(np.clip(chance, 0.0, 1.0))
+    """Return the chances with sum `budget`, none above 1. What is above 1 is drawn for sure, and the others share what
+    is left. `budget`: at most as many as outputs."""
+    chance = np.ones(len(error))
+    rest = np.ones(len(error), dtype=np.bool_)
+    while rest.any():
+        left = budget - int((~rest).sum())
         chance[rest] = left * (floor / rest.sum() + (1 - floor) * error[rest] / error[rest].sum())
         above = rest & (chance > 1.0 + 1e-12)
         if not above.any():
-            return np.asarray(np.minimum(chance, 1.0))
-        is_sure |= above
+            break
+        chance[above] = 1.0
+        rest &= ~above
+    return np.minimum(chance, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from io import StringIO
 from uuid import uuid4
 
@@ -207,6 +208,23 @@ def test_batches_draw_from_their_own_part_and_store_chances(project, scored):
         create_sample_campaign(project=project, evaluator="random", options=SampleOptions(after=first.slug))
     forms = [SampleForm(project=project, evaluator=name) for name in ("length", "random")]
     assert [len(form.fields["after"].choices) for form in forms] == [3, 1]
+
+
+def test_a_sample_for_the_first_systems_has_more_outputs_of_them(project, scored):
+    """sys-a and sys-b get nearly the same answers, sys-c much lower ones."""
+    Rating.objects.filter(project=project).delete()
+    options = SampleOptions(n=18, batches=2, goal="first")
+    first = create_sample_campaign(project=project, user=scored.researcher, evaluator="length", options=options)
+    counts = Counter(row["system"] for row in first.plan["outputs"])
+    open_campaign(campaign=first, user=scored.researcher, here=True)
+    answer_all(first, scored.annotator, lambda output: 1 + output.pk % 2 + 3 * (output.system.name != "sys-c"))
+    second = create_sample_campaign(
+        project=project, user=scored.researcher, evaluator="length", options=SampleOptions(n=18, after=first.slug)
+    )
+    later = Counter(row["system"] for row in second.plan["outputs"])
+    assert second.plan["chosen"]["goal"] == "first"
+    assert later["sys-c"] < 6 < later["sys-a"]
+    assert set(counts.values()) == {6}
 
 
 def test_a_changed_project_begins_a_new_sample(project):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from evalapp.stats.assisted.choice import deal_parts, draw_outputs, predict_errors
+from evalapp.stats.assisted.choice import deal_parts, draw_outputs, favour_first_systems, predict_errors
 from evalapp.stats.assisted.means import AssistedOptions, estimate_means, rank_by_assisted_mean
 from evalapp.stats.core.coding import ColumnError
 
@@ -75,6 +75,66 @@ def test_all_outputs_and_candidates():
     may = np.array([True, False, True, False, False])
     drawn = draw_outputs(np.ones(5), np.zeros(5), n=2, candidate=may)
     assert (drawn.rows.tolist(), drawn.chance.tolist()) == ([0, 2], [1.0, 1.0])
+
+
+def test_all_outputs_of_a_system_have_chance_1_if_its_budget_is_all():
+    drawn = draw_outputs([1.0, 1.0, 100.0, 1.0, 1.0], [0, 0, 0, 1, 1], n=5)
+    assert drawn.chance.tolist() == [1.0] * 5
+
+
+def test_shares_by_hand():
+    """Means 10, 9 and 6 of 4 judgements each; variance 2 (sum of squares) x 4 / 3 / 16 = 1/6. Distances 1 and 4 are
+    beyond the standard errors, so others get 1 and 1/16, and the first sqrt(1 + 1/256)."""
+    human = np.array([[9.0, 9.0, 11.0, 11.0], [10.0, 8.0, 10.0, 8.0], [5.0, 7.0, 7.0, 5.0]])
+    columns = human.ravel(), np.zeros(12), np.tile(np.arange(4), 3), np.repeat(["a", "b", "c"], 4)
+    means = estimate_means(*columns, options=AssistedOptions(weight=0.0))
+    wanted = np.array([np.sqrt(1 + 1 / 256), 1.0, 1 / 16])
+    expected = 0.3 / 3 + 0.7 * wanted / wanted.sum()
+    assert list(favour_first_systems(means).values()) == pytest.approx(expected.tolist())
+    # A system with a single group has no variance: all shares are equal.
+    human[1, 1:] = NAN
+    assert set(favour_first_systems(estimate_means(human.ravel(), *columns[1:])).values()) == {1 / 3}
+
+
+def test_draws_follow_the_shares():
+    system = np.repeat(["a", "b", "c"], [50, 50, 4])
+    drawn = draw_outputs(np.ones(104), system, n=20, share={"a": 0.6, "b": 0.1, "c": 0.3})
+    # c has only 4; what is left is from random systems.
+    sizes = {name: int((system[drawn.rows] == name).sum()) for name in "abc"}
+    assert (sum(sizes.values()), sizes["c"]) == (20, 4)
+    assert sizes["a"] >= 12
+    assert sizes["b"] >= 2
+    assert drawn.chance[system[drawn.rows] == "a"] == pytest.approx(sizes["a"] / 50)
+
+
+def test_first_systems_separate_sooner_and_intervals_cover():
+    """100 campaigns of 6 systems, the first two .25 apart and the others far below: interval of that difference."""
+    total, true = 300, np.array([1.0, 0.75, 0.0, -0.2, -0.4, -0.6])
+    system, group = np.repeat(np.arange(6), total), np.tile(np.arange(total), 6)
+    contrast = np.array([1.0, -1.0, 0, 0, 0, 0])
+    hits: dict[str, list] = {"all": [], "first": []}
+    widths: dict[str, list] = {"all": [], "first": []}
+    for seed in range(100):
+        rng = np.random.default_rng([6, seed])
+        score, noise = rng.normal(size=(2, len(system)))
+        rating = true[system] + 0.4 * score + 0.9 * noise
+        for goal in hits:
+            human, chance = np.full((2, len(system)), NAN)
+            part = deal_parts(system, 4, seed)
+            for batch in range(4):
+                share = None
+                if goal == "first" and batch:
+                    share = favour_first_systems(estimate_means(human, score, group, system))
+                drawn = draw_outputs(
+                    np.ones(len(group)), system, n=60, candidate=part == batch, seed=4 * seed + batch, share=share
+                )
+                human[drawn.rows], chance[drawn.rows] = rating[drawn.rows], drawn.chance
+            means = estimate_means(human, score, group, system, chance=chance)
+            half = student.ppf(0.975, means.n_groups.min() - 1) * np.sqrt(contrast @ means.covariance @ contrast)
+            hits[goal].append(abs(contrast @ means.value - 0.25) <= half)
+            widths[goal].append(half)
+    assert np.mean(hits["first"]) >= 0.9
+    assert np.mean(widths["first"]) < 0.85 * np.mean(widths["all"])
 
 
 def test_errors_are_learned_from_features_and_without_the_own_group():
