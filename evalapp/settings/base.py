@@ -384,7 +384,6 @@ LOGGING = {
         "axes": {"level": "WARNING"},
         "django.security.DisallowedHost": {"filters": ["host"]},
         "fontTools": {"level": "WARNING"},
-        "httpx": {"level": "WARNING"},  # INFO has a line per request of a judge
         "httpcore": {"level": "WARNING"},
         "elastic_transport": {"level": "WARNING"},  # INFO has a line per search
         # INFO has a line for each periodic task, every ten seconds.

@@ -4,7 +4,7 @@
     >>> Rubric("How fluent is the text?", 1, 5).points
     (1.0, 2.0, 3.0, 4.0, 5.0)
 
-Explained in docs/how-to/judge-with-a-language-model.md. Nothing here knows a project; `client` needs httpx, `local`
+Explained in docs/how-to/judge-with-a-language-model.md. Nothing here knows a project; `client` needs aiohttp, `local`
 torch and transformers.
 """
 

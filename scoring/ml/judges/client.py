@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
-import httpx
+import aiohttp
 
 from evalapp.translation import gettext as _
 from scoring.ml.judges.answers import LEAST_LOGPROB, Answer
@@ -98,7 +98,7 @@ class _Sender(threading.Thread):
         except asyncio.CancelledError:
             pass
         except Exception as error:  # noqa: BLE001
-            # Reported in the thread of the caller. httpx errors have the request; only their type is kept.
+            # Reported in the thread of the caller, without the request, whose headers have the key.
             self.error = error if isinstance(error, EndpointError) else EndpointError(self._hide(_explain(error)))
         finally:
             self.loop.close()
@@ -112,10 +112,10 @@ class _Sender(threading.Thread):
     async def _work(self) -> None:
         self._secret = self.endpoint.key()
         headers = {"Authorization": f"Bearer {self._secret}"} if self._secret else {}
-        limits = httpx.Limits(max_connections=self.endpoint.at_once, max_keepalive_connections=self.endpoint.at_once)
-        async with httpx.AsyncClient(
-            headers=headers, timeout=self.endpoint.timeout, limits=limits, follow_redirects=False, trust_env=False
-        ) as client:
+        async with aiohttp.ClientSession(
+            headers=headers, timeout=aiohttp.ClientTimeout(total=self.endpoint.timeout), trust_env=False,
+            connector=aiohttp.TCPConnector(limit=self.endpoint.at_once), cookie_jar=aiohttp.DummyCookieJar(),
+        ) as client:  # fmt: skip
             workers = [asyncio.create_task(self._send_all(client)) for _place in range(self.endpoint.at_once)]
             try:
                 await asyncio.gather(*workers)
@@ -124,7 +124,7 @@ class _Sender(threading.Thread):
                     worker.cancel()
                 await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _send_all(self, client: httpx.AsyncClient) -> None:
+    async def _send_all(self, client: aiohttp.ClientSession) -> None:
         for request in self.requests:
             answer, reason = None, ""
             try:
@@ -147,7 +147,7 @@ class _Sender(threading.Thread):
 
         return settle
 
-    async def _send(self, client: httpx.AsyncClient, request: Request) -> Answer:
+    async def _send(self, client: aiohttp.ClientSession, request: Request) -> Answer:
         for attempt in range(ATTEMPTS):
             try:
                 return await self._send_once(client, request)
@@ -159,23 +159,23 @@ class _Sender(threading.Thread):
                 await asyncio.sleep(max(pause, min(error.wait or 0.0, LONGEST_WAIT)))
         raise AssertionError("unreachable")
 
-    async def _send_once(self, client: httpx.AsyncClient, request: Request) -> Answer:
+    async def _send_once(self, client: aiohttp.ClientSession, request: Request) -> Answer:
         began = time.monotonic()
         try:
-            async with asyncio.timeout(self.endpoint.timeout):
-                async with client.stream("POST", f"{self.endpoint.url}/chat/completions", json=request.body) as reply:
-                    content = await _read_limited(reply)
-        except (httpx.TimeoutException, TimeoutError) as error:
+            address = f"{self.endpoint.url}/chat/completions"
+            async with client.post(address, json=request.body, allow_redirects=False) as reply:
+                content = await _read_limited(reply)
+        except TimeoutError as error:
             text = _("no answer within %(n)g seconds")
             raise _NoAnswer(text % {"n": self.endpoint.timeout}, is_transient=True) from error
-        except httpx.HTTPError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise _NoAnswer(_explain(error), is_transient=True) from error
-        if reply.status_code in (401, 403, 404) or reply.is_redirect:
-            raise EndpointError(self._hide(self._explain_refusal(request, reply.status_code, content)))
-        if reply.status_code != 200:
+        if reply.status in (401, 403, 404) or 300 <= reply.status < 400:
+            raise EndpointError(self._hide(self._explain_refusal(request, reply.status, content)))
+        if reply.status != 200:
             reason = _("the server answered %(status)d: %(why)s")
-            facts = {"status": reply.status_code, "why": _find_message(content) or "-"}
-            is_transient = reply.status_code in _TRANSIENT
+            facts = {"status": reply.status, "why": _find_message(content) or "-"}
+            is_transient = reply.status in _TRANSIENT
             raise _NoAnswer(reason % facts, is_transient=is_transient, wait=_read_wait(reply.headers))
         try:
             return read_answer(json.loads(content), request.model, time.monotonic() - began)
@@ -195,9 +195,9 @@ class _Sender(threading.Thread):
         return text if len(self._secret) < 16 else text.replace(self._secret[:12], "***")
 
 
-async def _read_limited(reply: httpx.Response) -> bytes:
+async def _read_limited(reply: aiohttp.ClientResponse) -> bytes:
     parts, size = [], 0
-    async for part in reply.aiter_bytes():
+    async for part in reply.content.iter_any():
         parts.append(part)
         size += len(part)
         if size > _MOST_BYTES:
