@@ -43,6 +43,8 @@ _CLASSES: dict[Kind, AutoKind] = {
     "causal": "AutoModelForCausalLM", "seq2seq": "AutoModelForSeq2SeqLM",
     "reward": "AutoModelForSequenceClassification",
 }  # fmt: skip
+#: Their outputs at a token are about that token, which they have read, and not about the next one.
+_BOTH_WAYS = ("XLNetLMHeadModel", "WithLMHeadModel")
 #: Files next to the weights that change what a model answers.
 _FILES = (
     "config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
@@ -65,7 +67,7 @@ def read_facts(endpoint: Endpoint) -> FolderFacts:
     config = _read_json(endpoint, folder / "config.json")
     names = config.get("architectures")
     architecture = str(names[0]) if isinstance(names, list) and names else ""
-    if architecture.endswith(("ForCausalLM", "LMHeadModel")):
+    if architecture.endswith(("ForCausalLM", "LMHeadModel")) and not architecture.endswith(_BOTH_WAYS):
         kind: Kind = "causal"
     elif architecture.endswith("ForConditionalGeneration"):
         kind = "seq2seq"

@@ -656,6 +656,7 @@ def test_an_export_has_the_raw_answers_from_which_scores_follow(project, judge_s
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 def test_an_imported_judge_asks_for_nothing_again(project, judge_server, tmp_path, scored, client, format):
     """Also with examples in the prompts, comparisons and repaired answers. Looks at the test part are carried over."""
+    add_rated_items(project)
     judge_server.script = ["refuse"]
     judge(project, name="rates", samples=2, temperature=1.0, examples=2)
     judge_server.always = "words-once"

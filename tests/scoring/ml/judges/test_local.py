@@ -250,7 +250,20 @@ def test_a_prompt_beyond_the_positions_has_no_answer(tmp_path):
 def test_a_model_without_key_value_cache_is_refused(tmp_path):
     requests = [make_judge().make_request(Record("ok"))]
     with pytest.raises(EndpointError, match="tiny cannot be used: it has no key-value cache"):
-        answer_all(make_endpoint(save_judge("xlnet", tmp_path / "m")), requests)
+        answer_all(make_endpoint(save_judge("mamba", tmp_path / "m")), requests)
+
+
+def test_a_model_that_reads_both_ways_is_refused(tmp_path):
+    """It knows the token whose probability is asked for, and generates without the mask of padding."""
+    endpoint = make_endpoint(save_judge("xlnet", tmp_path / "m"))
+    with pytest.raises(EndpointError, match="a model of the kind XLNetLMHeadModel cannot judge"):
+        read_facts(endpoint)
+
+
+def test_a_model_without_key_value_cache_answers_in_json(tmp_path):
+    judge = make_judge(method="json")
+    (answer,) = answer_all(make_endpoint(save_judge("mamba", tmp_path / "m")), [judge.make_request(Record("ok"))])
+    assert answer.completion_tokens > 0
 
 
 def test_a_stop_takes_effect_between_batches(tmp_path):
