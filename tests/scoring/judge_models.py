@@ -36,7 +36,7 @@ def save_tokenizer(folder: Path, *, chat: str = "", pad: bool = True) -> Any:
 def save_judge(
     family: str, folder: Path, *, chat: str = "", positions: int = 4096, seed: int = 3, n_labels: int = 1
 ) -> Path:
-    """Save a random `gpt2`, `llama`, `mamba` (no key-value cache), `xlnet` (reads both ways), `t5`, `llama-reward` (no padding token) or
+    """Save a random `gpt2`, `llama`, `xlnet` (reads both ways), `t5`, `llama-reward` (no padding token) or
     `bert-reward`; return `folder`."""
     import torch
     import transformers as t
@@ -54,10 +54,6 @@ def save_judge(
         ),
         "xlnet": lambda: (
             t.AutoModelForCausalLM, t.XLNetConfig(d_model=32, n_layer=2, n_head=4, d_inner=48, **marks)
-        ),
-        "mamba": lambda: (
-            t.AutoModelForCausalLM,
-            t.MambaConfig(hidden_size=32, num_hidden_layers=2, state_size=4, **marks),
         ),
         "llama": lambda: (t.AutoModelForCausalLM, t.LlamaConfig(**sizes, **marks)),
         "t5": lambda: (

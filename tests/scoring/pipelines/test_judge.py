@@ -657,6 +657,9 @@ def test_an_export_has_the_raw_answers_from_which_scores_follow(project, judge_s
 def test_an_imported_judge_asks_for_nothing_again(project, judge_server, tmp_path, scored, client, format):
     """Also with examples in the prompts, comparisons and repaired answers. Looks at the test part are carried over."""
     add_rated_items(project)
+    a, b = Output.objects.filter(project=project).order_by("item", "pk")[:2]
+    aspect = Aspect.objects.get(project=project, name="quality")
+    Comparison.objects.create(project=project, output_a=a, output_b=b, aspect=aspect, rater="r1", verdict="a")
     judge_server.script = ["refuse"]
     judge(project, name="rates", samples=2, temperature=1.0, examples=2)
     judge_server.always = "words-once"
