@@ -42,7 +42,8 @@ def read_judge(options: Mapping[str, Any], examples: Sequence[Example] = ()) -> 
     check_template(template)
     rubric = Rubric(**{name: options[name] for name in ("question", "low", "high", "step", "labels", "guidelines")})
     return Judge(
-        options["model"], rubric, template, options["method"], options["temperature"], tuple(examples),
+        # An export writes 0.0 as 0, which would be another request.
+        options["model"], rubric, template, options["method"], float(options["temperature"]), tuple(examples),
         is_local=options.get("local", "") != "", controls=tuple(options.get("controls", ())),
     )  # fmt: skip
 
