@@ -38,7 +38,7 @@ _MOST_DICTIONARY = 32 << 20
 #: The maximum length of an identifying value.
 _LONGEST_KEY = 1000
 #: Columns with objects or lists of objects, as JSON text.
-OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "told"})
+OBJECTS = frozenset({"meta", "written", "candidate_source", "options", "systems", "judge", "tokens", "told"})
 _PLAIN = (str, int, float, bool)
 #: Cells that cannot be read: the path of names and positions, and why.
 Wrong = list[list[Any]]

@@ -125,7 +125,7 @@ def _describe_unit(unit: Unit, place: int) -> dict[str, Any]:
 def iterate_exported_answers(*, project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ("judge_answers", row) of every judge whose prompts are known here, for an export; see
     `iterate_answer_rows`."""
-    for evaluator in Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("pk"):
+    for evaluator in Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("slug"):
         if len(evaluator.record.get("examples", ())) < evaluator.options["examples"]:
             continue
         for row in iterate_answer_rows(evaluator, make_reader(evaluator)):
