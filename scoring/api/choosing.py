@@ -47,7 +47,7 @@ class SampleBody(StrictSerializer):
     floor = _number(SampleOptions, "floor", 0.3, gettext_lazy("Share that is drawn uniformly."))
     goal = serializers.ChoiceField(
         choices=list(GOALS), default="all",
-        help_text=gettext_lazy("all: equally many outputs of each system; first: more of those near the first."),
+        help_text=gettext_lazy("all: equally many outputs of each system; first: more near the first."),
     )  # fmt: skip
     after = serializers.CharField(
         default="",

@@ -151,7 +151,7 @@ def _find_next_pair(means: Any, alone: Any, n_rated: Mapping[str, int]) -> tuple
     separate them with the evaluator and without: those of the pair that needs fewest. None if there is no such pair.
 
     Variances are taken as proportional to 1 / n, and the difference as it is now. `n_rated`: rated outputs by system;
-    the estimates may be of a part of them.
+    the estimates may use a part of these.
     """
     import numpy as np
     from scipy.stats import norm

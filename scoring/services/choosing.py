@@ -56,7 +56,7 @@ class SampleOptions:
     overlap: int = param(1, help="Raters of each output.", low=1, high=100)
     floor: float = param(0.3, help="Share that is drawn uniformly.", low=0.2, high=1.0)
     goal: str = param(
-        "all", help="all: equally many outputs of each system; first: more of those near the first.", choices=GOALS
+        "all", help="all: equally many outputs of each system; first: more near the first.", choices=GOALS
     )
     after: str = param("", help="A campaign of an earlier batch, which the next one follows; empty: the first batch.")
     seed: int = seed_param()
