@@ -73,7 +73,7 @@ def load_repairs(evaluator: Evaluator, reader: Reader, requests: Sequence[Any], 
 
 
 def iterate_answer_rows(evaluator: Evaluator, reader: Reader) -> Iterator[dict[str, Any]]:
-    """Yield a row for each stored answer: what it is about, prompt hash, answer, reading, tokens, cost and seconds.
+    """Yield a row for each stored answer: its text or pair, prompt hash, answer, reading, tokens, cost and seconds.
 
     A pair has two rows per sample, in both orders; `value` is the preference for the text shown first, or its reward by
     a reward model. Answers to texts that have changed since are left out.

@@ -230,7 +230,7 @@ class GroupSums:
 
 
 def find_share(n: FloatArray, n_rest: FloatArray, *, is_weighted: bool) -> FloatArray:
-    """Return the share of the rest among all outputs, 1 where the rest is all of them."""
+    """Return the share of the rest among all outputs, 1 where the rest is everything."""
     return np.ones(np.shape(n)) if is_weighted else _divide(n_rest, n + n_rest)
 
 

@@ -79,7 +79,7 @@ def write_latex(table: Mapping[str, Any]) -> list[str]:
 
 def is_tested(table: Mapping[str, Any]) -> bool:
     """Return whether the systems of a group are those that tests of their pairs do not tell apart. In other tables
-    their rank intervals overlap, although two of them may differ significantly."""
+    their rank intervals overlap, although two may differ significantly."""
     return table["method"] in MODELS and table.get("extras", {}).get("ranks") != "ends"
 
 

@@ -215,7 +215,7 @@ class LocalJudge:
         options = {"tokenize": False, "add_generation_prompt": self.kind != "reward"}
         try:
             return str(self.tokenizer.apply_chat_template(messages, **options))
-        except Exception as error:  # a template raises what it likes
+        except Exception as error:  # templates raise anything
             if messages[0]["role"] != "system":
                 raise EndpointError(_explain(self.endpoint, f"{type(error).__name__}: {error}")) from error
         # Some templates know no system message.
