@@ -207,7 +207,7 @@ class _Reader:
             self.ratings.append(types.Rating(rater, aspect, value, of.item, of.system, of.step, None, simulated))
 
     def _list_ratings(self, column: str, places: dict[int, int]) -> list[tuple[int, str, str, float, bool]]:
-        """Return (place, rater, aspect, value, simulated) of ratings of the rows that `column` names, in canonical order."""
+        """Return (place, rater, aspect, value, simulated) of ratings, rows by `column`, in canonical order."""
         rows = self._wanted(Rating.objects.filter(**{f"{column}__in": places}))
         ratings = [
             (places[of], rater, self.aspects[aspect], value, simulated)
