@@ -36,7 +36,7 @@ def deal_folds(groups: Sequence[str], n_folds: int = FOLDS) -> dict[str, int]:
 
 
 def score_by_folds(
-    features: Floats, rated: Ints, ratings: Floats, groups: Sequence[str], n_folds: int = FOLDS
+    features: npt.NDArray[np.floating], rated: Ints, ratings: Floats, groups: Sequence[str], n_folds: int = FOLDS
 ) -> FoldScores:
     """Return a score of every output by models that have not seen its group.
 
@@ -78,7 +78,11 @@ class _Model:
 
 
 def _fit(
-    features: Floats, rated: Ints, ratings: Floats, groups: Sequence[str], is_learned: npt.NDArray[np.bool_]
+    features: npt.NDArray[np.floating],
+    rated: Ints,
+    ratings: Floats,
+    groups: Sequence[str],
+    is_learned: npt.NDArray[np.bool_],
 ) -> _Model:
     rows = rated[is_learned]
     own = np.asarray(features[rows], dtype=np.float64)
