@@ -86,14 +86,14 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
         rows = np.array([pk in values for pk in rated.output.tolist()], dtype=np.bool_)
         # Of a judge only the development part counts: the sentence must not tell how good it is on the test part.
         is_hidden = rated.is_test[rows] & one.evaluator.is_judge
-        human = np.where(is_hidden, np.nan, rated.human[rows])
-        if not np.isfinite(human).any():
+        rating = np.where(is_hidden, np.nan, rated.human[rows])
+        if not np.isfinite(rating).any():
             continue
         score = np.array([values[pk] for pk in rated.output[rows].tolist()])
         cluster = [name for name, is_scored in zip(rated.cluster, rows, strict=True) if is_scored]
         system = [name for name, is_scored in zip(rated.system, rows, strict=True) if is_scored]
         chance = None if rated.chance is None else rated.chance[rows]
-        columns = (human, score, cluster, system)
+        columns = (rating, score, cluster, system)
         means = estimate_means(*columns, chance=chance)
         saved = find_saved(means)
         if saved is not None and (best is None or saved > best[0]):
