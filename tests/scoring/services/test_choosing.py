@@ -212,11 +212,10 @@ def test_batches_draw_from_their_own_part_and_store_chances(project, scored):
 
 def test_a_sample_for_the_first_systems_has_more_outputs_of_them(project, scored):
     """sys-a and sys-b get nearly the same answers, sys-c much lower ones."""
-    Rating.objects.filter(project=project).delete()
     options = SampleOptions(n=18, batches=2, goal="first")
     first = create_sample_campaign(project=project, user=scored.researcher, evaluator="length", options=options)
-    counts = Counter(row["system"] for row in first.plan["outputs"])
     open_campaign(campaign=first, user=scored.researcher, here=True)
+    Rating.objects.filter(project=project).delete()
     answer_all(first, scored.annotator, lambda output: 1 + output.pk % 2 + 3 * (output.system.name != "sys-c"))
     second = create_sample_campaign(
         project=project, user=scored.researcher, evaluator="length", options=SampleOptions(n=18, after=first.slug)
@@ -224,7 +223,6 @@ def test_a_sample_for_the_first_systems_has_more_outputs_of_them(project, scored
     later = Counter(row["system"] for row in second.plan["outputs"])
     assert second.plan["chosen"]["goal"] == "first"
     assert later["sys-c"] < 6 < later["sys-a"]
-    assert set(counts.values()) == {6}
 
 
 def test_a_changed_project_begins_a_new_sample(project):
