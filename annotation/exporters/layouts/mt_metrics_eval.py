@@ -190,8 +190,8 @@ class MtMetricsEval(Layout):
         self.notes += [f"The system `{name}` is `{new}`." for name, new in self.renamed.items()]
         self.notes.append(
             f"Read it with `EvalSet(NAME, '{self.pair}', True, info, path=FOLDER)`, where NAME is the folder in FOLDER "
-            "and `info` is a `MetaInfo` with the standard reference and scores. Scores of systems are means of those "
-            "of segments."
+            "and `info` is a `MetaInfo` with the standard reference and scores. Scores of systems are means over "
+            "segments."
         )
         self._write_mapping()
 
