@@ -43,10 +43,10 @@ def find_roles(draft: Draft) -> None:
             del draft.candidates["rater"]
         return
     if rater:
-        draft.set("rater", rater, _("Few names, several of them for each output."))
+        draft.set("rater", rater, _("Few names, several for each output."))
     if system not in draft.candidates.get("system", ()):
         draft.candidates["system"] = [system]
-        draft.set("system", system, _("Few names, each of them once per item and rater."))
+        draft.set("system", system, _("Few names, each once per item and rater."))
     if outputs[0] not in draft.candidates.get("text", ()):
         draft.candidates["text"] = outputs
         draft.set("text", outputs[0], _("Texts that differ by system within an item."))
