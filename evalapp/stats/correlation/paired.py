@@ -123,9 +123,9 @@ def compare_replicates(
     """Return the mean of corr(replicate, human) over `replicates` of a metric, such as trainings with other seeds,
     minus corr(rival, human), over the outputs that have all values.
 
-    Columns (n,), `settings` and `bootstrap` as in `compare`, for segments only. The interval generalises to other items
-    for these replicates: all coefficients are computed on the same resamples of clusters. Raises ValueError for another
-    level than segments."""
+    Columns (n,), `item`, `system`, `settings` and `bootstrap` as in `compare`, for segments only. The interval
+    generalises to other items for these replicates: all coefficients are computed on the same resamples of clusters.
+    Raises ValueError for another level than segments."""
     if settings.level != "segment":
         raise ValueError(f"replicates are compared over segments, not at the level {settings.level}")
     h = float_column(human, "human")
@@ -140,7 +140,7 @@ def compare_replicates(
 
 def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Difference:
     """Return mean(a) - mean(b) over the rows (n,) that have both, such as the correctness of two evaluators on each
-    pair of outputs (0 to 1), with interval and p from resamples of clusters as in `compare`."""
+    pair of outputs (0 to 1), with interval and p from resamples of clusters; `bootstrap` as in `compare`."""
     difference = float_column(a, "a") - float_column(b, "b")
     used = np.isfinite(difference)
     n = int(used.sum())
@@ -184,7 +184,7 @@ def add_interval(
     point: Estimate, values: FloatArray, clusters: dict[str, int], *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
 ) -> Difference:
     """Return the difference `point` with interval and p (as in `compare`) from its `values` (resamples,) in resamples
-    of `clusters`, their number by name."""
+    of `clusters`, their number by name; `bootstrap` has the level of confidence."""
     estimate = with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence)
     # Resamples without variance are informative only if both are equal in each.
     known = estimate.has_interval or (values.size and not values.any())
