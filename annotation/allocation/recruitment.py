@@ -225,10 +225,12 @@ def _read_question(reader: Reader, row: Any, where: str) -> Question | None:
     if kind not in QUESTION_KINDS:
         reader.say(f"{where}.kind", _("Use one of: %(choices)s.", choices=", ".join(QUESTION_KINDS)))
     choices = row.get("choices") or ()
+    if isinstance(choices, (list, tuple)):  # answers are compared without spaces around them
+        choices = [one.strip() if isinstance(one, str) else one for one in choices]
     if kind == "choice" and not (
-        isinstance(choices, (list, tuple))
+        isinstance(choices, list)
         and len(set(map(str, choices))) == len(choices) >= 2
-        and all(isinstance(one, str) and 0 < len(one.strip()) <= 200 for one in choices)
+        and all(isinstance(one, str) and 0 < len(one) <= 200 for one in choices)
     ):
         reader.say(f"{where}.choices", _("Give at least two different answers to choose from."))
         choices = ()

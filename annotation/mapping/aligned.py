@@ -4,7 +4,11 @@ are those of whole systems in a folder `metric-scores` (`NAME.sys.score`), with 
 
 from __future__ import annotations
 
+import math
+import re
 import zipfile
+from array import array
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -26,6 +30,8 @@ METRICS = "metric-scores"
 _OTHERS = (".domain.score", ".md", ".json")
 #: Scores are held in memory.
 _MOST_SCORES = 200_000_000
+#: Numbers that `Scores` writes as they are, but for zeros; longer ones stay texts.
+_NUMBER = re.compile(r"[-+]?\d{1,15}(?:\.\d{1,15})?")
 _NO_SCORE = frozenset(["", "none", "nan", "null"])
 
 
@@ -64,6 +70,32 @@ def is_archive_of_texts(path: Path) -> bool:
             return not any(name.startswith("xl/") for name in archive.namelist())
     except (zipfile.BadZipFile, OSError, ValueError):
         return False
+
+
+class Scores:
+    """The scores of a system in the order of the items, in eight bytes each; what is no plain number stays a text."""
+
+    def __init__(self) -> None:
+        self.numbers = array("d")
+        self.texts: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def add(self, text: str) -> None:
+        number = math.nan
+        if _NUMBER.fullmatch(text):
+            number = float(text)
+        elif text.lower() not in _NO_SCORE:
+            self.texts[len(self.numbers)] = text
+        self.numbers.append(number)
+
+    def get(self, place: int) -> str:
+        """A score as text; empty if there is none."""
+        number = self.numbers[place]
+        if math.isnan(number):
+            return self.texts.get(place, "")
+        return str(int(number)) if number.is_integer() else repr(number)
 
 
 def _is_read(name: str) -> bool:
@@ -111,29 +143,28 @@ class AlignedSource(Source):
         except (zipfile.BadZipFile, OSError, ValueError) as error:
             raise StopReading(_("The archive is damaged. Pack it again.")) from error
 
-    def _read_scores(self, file: AlignedFile) -> dict[str, list[str]]:
-        """The scores of each system in the order of the items."""
+    def _read_scores(self, file: AlignedFile) -> dict[str, Scores]:
         if file.size > _MOST_SCORES:
             raise StopReading(_("%(file)s is too large for a file of scores.", file=file.name))
-        scores: dict[str, list[str]] = {}
+        scores: defaultdict[str, Scores] = defaultdict(Scores)
         for number, line in self._read_texts(file):
             system, cut, score = line.rpartition("\t")
             if not cut:
                 message = _("%(file)s: write the system, a tab and the score.", file=file.name)
                 raise StopReading(message, number)
-            scores.setdefault(system.strip(), []).append("" if score.strip().lower() in _NO_SCORE else score.strip())
+            scores[system.strip()].add(score.strip())
         return scores
 
-    def _split_scores(self) -> tuple[dict[str, list[str]], dict[str, str]]:
+    def _split_scores(self) -> tuple[dict[str, Scores], dict[str, str]]:
         """Columns with the score of each segment, and with that of a whole system, which is in the first row."""
-        scores: dict[str, list[str]] = {}
+        scores: dict[str, Scores] = {}
         first: dict[str, str] = {}
         for name, systems in self.scores.items():
             for system, values in systems.items():
                 if not name.endswith(OF_SYSTEMS):
                     scores[f"{name}:{system}"] = values
                 elif len(values) == 1:
-                    first[f"{name}:{system}"] = values[0]
+                    first[f"{name}:{system}"] = values.get(0)
                 else:
                     message = _("%(file)s: “%(system)s” has several scores.", file=name, system=system)
                     raise StopReading(message)
@@ -174,7 +205,7 @@ class AlignedSource(Source):
                     raise StopReading(message % {"shorter": ended[0], "n": f"{number:,}", "longer": longer}, number + 1)
                 number += 1
                 row: Row = {name: line[1] for name, line in zip(self.texts, lines, strict=True) if line is not None}
-                row.update({name: values[number - 1] for name, values in scores.items()})
+                row.update({name: values.get(number - 1) for name, values in scores.items()})
                 row.update(first if number == 1 else dict.fromkeys(first, ""))
                 self.position += sum(len(line[1]) for line in lines if line is not None)
                 yield number, row

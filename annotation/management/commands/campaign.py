@@ -52,6 +52,6 @@ def _read(path: Path) -> list[Any]:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise commands.WrongUsage(f"{path} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadInput(f"{path} is not JSON in UTF-8: {error}.") from error
     return raw if isinstance(raw, list) else [raw]

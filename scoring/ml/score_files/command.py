@@ -19,6 +19,8 @@ from scoring.ml.errors import ScoringError
 GOOD, BAD_INPUT, NO_READER = 0, 2, 141
 DEFAULT_METRICS = ("bleu-corpus", "chrf")
 TESTS = ("bootstrap", "permutation")
+#: Values of all resamples are held in memory.
+MOST_RESAMPLES = 1_000_000
 DESCRIPTION = (
     "Score text files with a line per segment, without project or database. Exit code 0: done; 2: wrong usage, files "
     "or names."
@@ -50,7 +52,7 @@ def add_file_arguments(parser: Any) -> None:
         "--resamples", type=_positive, default=0, metavar="N",
         help="resamples or exchanges (default: what Holm's adjustment over all pairs needs, at least 1,000)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=int, default=13, help="seed of the draws (default: 13)")
+    parser.add_argument("--seed", type=_seed, default=13, help="seed of the draws (default: 13)")
     parser.add_argument("--tabs", action="store_true", help="tabs separate references, and turns of a context")
     parser.add_argument("--encoding", default="utf-8", help="encoding of all files (default: utf-8)")
     parser.add_argument("--digits", type=int, choices=range(13), metavar="N", help="digits behind the point")
@@ -59,8 +61,14 @@ def add_file_arguments(parser: Any) -> None:
 
 
 def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_RESAMPLES:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_RESAMPLES:,}")
+    return int(text)
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
     return int(text)
 
 
@@ -128,6 +136,8 @@ def _compute(options: dict[str, Any]) -> Any:
         raise ScoringError("--latex and --json exclude each other: choose one")
     if options["paired"] and len(options["input"]) < 2:
         raise ScoringError("--paired compares systems: name at least two files with -i, or use --intervals")
+    if options["segments"]:
+        _check_not_read(options)
     if options["groups"] and not (options["paired"] or options["intervals"]):
         raise ScoringError("--groups changes tests and intervals only: add --paired TEST or --intervals")
     metrics = [(text, compute.load_metric(text)) for text in dict.fromkeys(options["metrics"])]
@@ -152,6 +162,14 @@ def _compute(options: dict[str, Any]) -> Any:
         notes=inputs.notes,
         digits=options["digits"],
     )
+
+
+def _check_not_read(options: dict[str, Any]) -> None:
+    """Raise `ScoringError` if the scores would replace a file that is read."""
+    read = [*options["input"], *options["ref"], options["source"], options["context"], options["groups"]]
+    target = Path(options["segments"]).resolve()
+    if any(path is not None and Path(path).resolve() == target for path in read):
+        raise ScoringError(f"--segments {options['segments']}: is one of the files that are read; name another file")
 
 
 def _write_segments(report: Any, path: str) -> None:

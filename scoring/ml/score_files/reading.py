@@ -179,7 +179,7 @@ def _parse_json(path: str, lines: Sequence[str]) -> Iterator[TextsOfLine]:
     for number, line in enumerate(lines, start=1):
         try:
             value = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FileFault(path, number, f"is not JSON ({error}): a .jsonl file has a text or a list of texts in "
                             "JSON on each line") from None  # fmt: skip
         texts = value if isinstance(value, list) else [value]

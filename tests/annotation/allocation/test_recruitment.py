@@ -14,6 +14,7 @@ from annotation.allocation.recruitment import (
     agrees_with_others,
     list_failed_rules,
     read_participant_id,
+    read_question_answers,
     read_recruitment,
     suggest_pay,
 )
@@ -23,6 +24,15 @@ def read(**raw: Any) -> Any:
     plan, problems = read_recruitment({"places": 10, **raw})
     assert problems == []
     return plan
+
+
+def test_choices_are_compared_without_spaces_around_them() -> None:
+    """Answers come without them, so such a choice could never be chosen."""
+    question = {"name": "first", "question": "English?", "kind": "choice", "choices": [" yes ", "no\t"]}
+    plan = read(questions=[question])
+    assert read_question_answers(plan.questions, {"first": "yes"}) == ({"first": "yes"}, [])
+    _plan, problems = read_recruitment({"places": 1, "questions": [{**question, "choices": ["yes", " yes"]}]})
+    assert [field for field, _message in problems] == ["questions[0].choices"]
 
 
 def test_settings_survive_being_stored() -> None:

@@ -338,3 +338,23 @@ def test_aligned_files(tmp_path):
     (tmp_path / "folder" / "gpt.txt").write_text("e\n")
     reason = refuse(tmp_path / "folder")
     assert (reason.line, "gpt.txt" in reason.message) == (2, True)
+
+
+def test_segment_scores_take_little_memory_and_keep_what_they_say(tmp_path):
+    texts = ["3.50", "-4", "None", "nan", "1e5", "85%", "0.123456789012345678", "x", "+0.1", "12345678901234567", ""]
+    (tmp_path / "src.txt").write_text("a\n" * len(texts))
+    (tmp_path / "x.seg.score").write_text("".join(f"gpt\t{text}\n" for text in texts))
+    read = [row["x.seg.score:gpt"] for _number, row in open_table(tmp_path)]
+    assert read == [
+        "3.5", "-4", "", "", "1e5", "85%", "0.123456789012345678", "x", "0.1", "12345678901234567", "",
+    ]  # fmt: skip
+    n = 20_000
+    (tmp_path / "src.txt").write_text("a\n" * n)
+    (tmp_path / "x.seg.score").write_text("".join(f"gpt\t{k / 7:.4f}\n" for k in range(n)))
+    tracemalloc.start()
+    try:
+        source = open_table(tmp_path).source
+        assert tracemalloc.get_traced_memory()[0] < 20 * n
+        assert sum(1 for _row in source.read()) == n
+    finally:
+        tracemalloc.stop()

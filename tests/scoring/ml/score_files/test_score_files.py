@@ -281,6 +281,27 @@ def test_faults_are_named_with_status_2(capsys, files, fault):
     assert all(printed.err.startswith(each["file"]) for each in found["errors"])
 
 
+@pytest.mark.parametrize("name", ["good.txt", "ref.txt", "./ref.txt"])
+def test_scores_of_segments_replace_no_file_that_is_read(capsys, files, name):
+    before = Path(name).read_bytes()
+    assert main(["-i", "good.txt", "-r", "ref.txt", "--segments", name]) == 2
+    assert "is one of the files that are read" in capsys.readouterr().err
+    assert Path(name).read_bytes() == before
+
+
+@pytest.mark.parametrize("wrong", [["--seed", "-1"], ["--seed", "9" * 30], ["--resamples", "99999999999"]])
+def test_numbers_beyond_their_limits_are_wrong_usage(capsys, files, wrong):
+    with pytest.raises(SystemExit, match="2"):
+        main(["-i", "good.txt", "weak.txt", "-r", "ref.txt", "--paired", "bootstrap", *wrong])
+    assert "is not a whole number from" in capsys.readouterr().err
+
+
+def test_deeply_nested_json_is_a_fault(capsys, files):
+    write("deep.jsonl", ["[" * 100_000])
+    assert main(["-i", "deep.jsonl", "-r", "deep.jsonl"]) == 2
+    assert "deep.jsonl:1: is not JSON" in capsys.readouterr().err
+
+
 def test_lexical_metrics_load_neither_django_nor_torch():
     code = (
         "import sys; from scoring.ml.score_files.command import main\n"
