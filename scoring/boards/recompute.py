@@ -23,6 +23,7 @@ from scoring.boards.judge_values import JudgeScores, compute_judge_scores
 from scoring.boards.leaderboard_file import find_document_fault, find_table_fault
 from scoring.boards.metrics.people import COEFFICIENTS
 from scoring.boards.shapes import Fault
+from scoring.ml.score_files.command import read_resamples, read_seed
 
 #: Largest relative difference of equal numbers. Rater ids in an export may sort differently, and a sum in another order
 #: differs in its last bits.
@@ -331,8 +332,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="a folder written by `evalapp dump`, or an unpacked export")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--seed", type=int, help="another seed for resamples: intervals change, values do not")
-    parser.add_argument("--resamples", type=int, help="another number of resamples")
+    parser.add_argument("--seed", type=read_seed, help="another seed for resamples: intervals change, values do not")
+    parser.add_argument("--resamples", type=read_resamples, help="another number of resamples")
     options = parser.parse_args(arguments)
     overrides = {name: getattr(options, name) for name in ("seed", "resamples") if getattr(options, name) is not None}
     try:

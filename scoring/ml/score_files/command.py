@@ -49,10 +49,10 @@ def add_file_arguments(parser: Any) -> None:
     )  # fmt: skip
     parser.add_argument("--intervals", action="store_true", help="bootstrap intervals without tests")
     parser.add_argument(
-        "--resamples", type=_positive, default=0, metavar="N",
+        "--resamples", type=read_resamples, default=0, metavar="N",
         help="resamples or exchanges (default: what Holm's adjustment over all pairs needs, at least 1,000)",
     )  # fmt: skip
-    parser.add_argument("--seed", type=_seed, default=13, help="seed of the draws (default: 13)")
+    parser.add_argument("--seed", type=read_seed, default=13, help="seed of the draws (default: 13)")
     parser.add_argument("--tabs", action="store_true", help="tabs separate references, and turns of a context")
     parser.add_argument("--encoding", default="utf-8", help="encoding of all files (default: utf-8)")
     parser.add_argument("--digits", type=int, choices=range(13), metavar="N", help="digits behind the point")
@@ -60,13 +60,15 @@ def add_file_arguments(parser: Any) -> None:
     parser.add_argument("--latex", action="store_true", help="print a LaTeX table (booktabs)")
 
 
-def _positive(text: str) -> int:
+def read_resamples(text: str) -> int:
+    """Return the number in the `text` of an argument; raises `argparse.ArgumentTypeError`."""
     if not text.isdecimal() or not 1 <= int(text) <= MOST_RESAMPLES:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {MOST_RESAMPLES:,}")
     return int(text)
 
 
-def _seed(text: str) -> int:
+def read_seed(text: str) -> int:
+    """Return the seed in the `text` of an argument; raises `argparse.ArgumentTypeError`."""
     if not text.isdecimal() or int(text) >= 2**63:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to 2^63 - 1")
     return int(text)

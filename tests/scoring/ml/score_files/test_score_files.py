@@ -19,6 +19,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from evalapp.stats.ranking.paired_systems import SystemTests, compare_systems
+from scoring.boards import recompute
 from scoring.ml import load
 from scoring.ml.score_files.command import main
 
@@ -293,6 +294,13 @@ def test_scores_of_segments_replace_no_file_that_is_read(capsys, files, name):
 def test_numbers_beyond_their_limits_are_wrong_usage(capsys, files, wrong):
     with pytest.raises(SystemExit, match="2"):
         main(["-i", "good.txt", "weak.txt", "-r", "ref.txt", "--paired", "bootstrap", *wrong])
+    assert "is not a whole number from" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("wrong", [["--seed", "-1"], ["--resamples", "0"]])
+def test_recomputation_has_the_same_limits(capsys, wrong):
+    with pytest.raises(SystemExit, match="2"):
+        recompute.main(["folder", *wrong])
     assert "is not a whole number from" in capsys.readouterr().err
 
 
