@@ -102,7 +102,7 @@ class SystemOrder:
         """Return Spearman's coefficient of the scores of `systems` by a `scorer` with M1, and after it the coefficient
         in every resample of groups; None where it is undefined."""
         sums: dict[str, Floats] = {}
-        combine = _divide
+        combine: Callable[[Floats], Floats] = _divide
         for system in self.systems:
             statistics, combine = _measure(scorer, systems[system], aspect)
             total = np.zeros((self.n_groups, statistics.shape[1]))
