@@ -197,7 +197,7 @@ def _compare_with_rival(
 ) -> None:
     """Add to the row of every trained evaluator by how much it exceeds the best trained ridge, if there is one, with an
     interval for systems as a sample."""
-    coefficient = settings.get("coefficient") or "pearson"
+    coefficient: Any = settings.get("coefficient") or "pearson"
     trained = [one.name if one.kind == "trained" and not one.is_sentinel else "" for one in scored]
     defined = [coefficient in COEFFICIENTS and row[coefficient]["value"] is not None for row in rows]
     rivals = [place for place, name in enumerate(trained) if name == RIVAL and defined[place]]
