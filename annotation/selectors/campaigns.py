@@ -64,7 +64,7 @@ def get_own_campaign(*, user: User, campaign_id: int, model: type[C] = Campaign)
 def find_campaign(campaign_id: int, model: type[C]) -> C:
     """A campaign with the rows it refers to, without a check of rights."""
     rows = model.objects.select_related("project", *RELATED[model])
-    campaign = rows.filter(pk=campaign_id).first() if campaign_id < 2**63 else None
+    campaign = rows.filter(pk=campaign_id).first()
     if campaign is None:
         raise NotThere(_("There is no such campaign that you can see."))
     return campaign
@@ -81,7 +81,7 @@ def list_flags(campaign: Campaign | WritingCampaign, *, resolved: bool | None = 
 def get_flag(*, user: User, flag_id: int, model: type[F] = ItemFlag) -> F:  # type: ignore[assignment]
     """A flag, if the user may resolve it."""
     rows = model.objects.select_related("campaign__project")
-    flag = rows.filter(pk=flag_id).first() if flag_id < 2**63 else None
+    flag = rows.filter(pk=flag_id).first()
     if flag is None:
         raise NotThere(_("There is no such flag that you can see."))
     get_project(user=user, slug=flag.campaign.project.slug, need="write")

@@ -48,7 +48,7 @@ def find_recruitment(*, secret: str) -> Recruitment:
 
 def get_recruitment(*, user: User, pk: int, need: Need = "write") -> Recruitment:
     """A link, if the user's role in its project covers `need`."""
-    row = Recruitment.objects.select_related("campaign__project").filter(pk=pk if pk < 2**63 else 0).first()
+    row = Recruitment.objects.select_related("campaign__project").filter(pk=pk).first()
     if row is not None:
         row.campaign.project = get_project(user=user, slug=row.campaign.project.slug, need=need)
         return row
@@ -58,7 +58,7 @@ def get_recruitment(*, user: User, pk: int, need: Need = "write") -> Recruitment
 def get_participant(*, user: User, pk: int, need: Need = "write") -> Participant:
     """A participant, if the user's role in the project covers `need`."""
     rows = Participant.objects.select_related("user", "recruitment__campaign__project")
-    row = rows.filter(pk=pk if pk < 2**63 else 0).first()
+    row = rows.filter(pk=pk).first()
     if row is None:
         raise NotThere(_("There is no such participant that you can see."))
     get_project(user=user, slug=row.recruitment.campaign.project.slug, need=need)

@@ -69,7 +69,7 @@ def make_writing_plan(campaign: WritingCampaign) -> dict[str, Any]:
 
 def get_written(*, user: User, reference_id: int, need: Need = "write") -> WrittenReference:
     rows = WrittenReference.objects.select_related("campaign__project", "unit__item", "set", "attempt", "task")
-    row = rows.filter(pk=reference_id).first() if reference_id < 2**63 else None
+    row = rows.filter(pk=reference_id).first()
     if row is None:
         raise NotThere(_("There is no such written reference that you can see."))
     get_project(user=user, slug=row.campaign.project.slug, need=need)

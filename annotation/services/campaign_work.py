@@ -190,7 +190,7 @@ class CampaignWork(Generic[C, P]):
 
         Its related rows are read after the lock: PostgreSQL joins a row that it had to wait for with the state from
         before the wait, so a reference set that was assigned meanwhile would be missing."""
-        rows = self.model.objects.select_for_update(no_key=True).filter(pk=pk if pk < 2**63 else 0)
+        rows = self.model.objects.select_for_update(no_key=True).filter(pk=pk)
         return self.get_whole(pk) if rows.values_list("pk", flat=True).first() is not None else None
 
     def lock(self, pk: int) -> C:

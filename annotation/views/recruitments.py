@@ -49,7 +49,7 @@ class BanForm(forms.Form):
 
 def _find(request: HttpRequest, slug: str, pk: int, number: int) -> tuple[Campaign, Recruitment]:
     campaign = JUDGING.find(request, slug, pk, "write")
-    row = Recruitment.objects.filter(campaign=campaign, pk=number if number < 2**63 else 0).first()
+    row = Recruitment.objects.filter(campaign=campaign, pk=number).first()
     if row is None:
         raise NotThere(_("There is no such link for participants of this campaign."))
     row.campaign = campaign
@@ -172,7 +172,7 @@ def participant_withdraw(request: HttpRequest, slug: str, pk: int, number: int, 
     """Delete the data of a participant who asked for it."""
     campaign, row = _find(request, slug, pk, number)
     people = Participant.objects.select_related("user", "recruitment__campaign__project")
-    person = people.filter(recruitment=row, pk=participant if participant < 2**63 else 0).first()
+    person = people.filter(recruitment=row, pk=participant).first()
     if person is None:
         raise NotThere(_("This link has no such participant."))
     if request.method == "GET":

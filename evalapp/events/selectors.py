@@ -19,7 +19,7 @@ def list_webhooks(project: Project) -> QuerySet[Webhook]:
 def get_webhook(*, user: User | AnonymousUser, pk: int) -> Webhook:
     """Return a webhook of a project that the user manages."""
     try:
-        webhook = Webhook.objects.select_related("project").get(pk=pk if pk < 2**63 else 0)
+        webhook = Webhook.objects.select_related("project").get(pk=pk)
         get_project(user=user, slug=webhook.project.slug, need="manage")
     except (Webhook.DoesNotExist, NotThere) as error:
         raise NotThere(_("Webhook not found.")) from error
@@ -30,7 +30,7 @@ def get_delivery(*, user: User | AnonymousUser, pk: int) -> Delivery:
     """Return a delivery to a webhook of a project that the user manages."""
     rows = Delivery.objects.select_related("webhook__project", "event")
     try:
-        delivery = rows.get(pk=pk if pk < 2**63 else 0)
+        delivery = rows.get(pk=pk)
         get_project(user=user, slug=delivery.webhook.project.slug, need="manage")
     except (Delivery.DoesNotExist, NotThere) as error:
         raise NotThere(_("Delivery not found.")) from error
