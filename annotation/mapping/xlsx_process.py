@@ -109,7 +109,7 @@ def _find_format(number: int, custom: Sequence[str]) -> str:
     """The format of a style, without texts, colours and languages in it."""
     at = number - BUILTIN_FORMATS_MAX_SIZE
     text = custom[at] if 0 <= at < len(custom) else builtin_format_code(number) or ""
-    return re.sub(r'"[^"]*"|\[(?![hms])[^\]]*\]|\\.', "", text, flags=re.IGNORECASE)
+    return re.sub(r'"[^"]*"|\[(?![hms])[^\[\]]{0,80}\]|\\.', "", text, flags=re.IGNORECASE)
 
 
 def _write_percent(number: float) -> str:
