@@ -65,8 +65,8 @@ def collect_verdicts(data: Dataset, aspect: str) -> ReferenceVerdicts | None:
     (reference, *others) = [system for system in told if told[system] == same[system]] or [""]
     if not reference or others:
         return None
-    columns = list(zip(*rated, strict=True))
-    found = compare_with_reference(*columns, list(rated.values()), reference)
+    items, systems, raters = zip(*rated, strict=True)
+    found = compare_with_reference(items, systems, raters, list(rated.values()), reference)
     return ReferenceVerdicts(found.items, found.systems, found.verdicts) if found.items else None
 
 
