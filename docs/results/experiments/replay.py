@@ -1,5 +1,5 @@
-"""Assisted estimates replayed on fully judged sets: a part of the outputs counts as judged, an evaluator helps, and the
-estimates are compared with the means of all judgements."""
+"""Assisted estimates replayed on fully judged sets: a part of the outputs or pairs counts as judged, an evaluator
+helps, and the estimates are compared with those of all judgements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from scipy import stats
 from study import Result, Run, Tables, row
 
 from evalapp.stats.assisted.choice import deal_parts, draw_outputs, predict_errors
+from evalapp.stats.assisted.comparisons import AssistedComparisons, ScoredOutputs, rank_by_assisted_comparisons
 from evalapp.stats.assisted.means import AssistedMeans, AssistedOptions, estimate_means
+from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import load
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 from scoring.ml.training.gold import collect_rated_outputs
@@ -23,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 FOLDS, BATCHES = 5, 4
 THESE = AssistedOptions(target="these-items")
 RIDGE, HUMAN = "ridge", "another human"
+#: Points of the first of two outputs by the verdict.
+WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
 #: Resamples of the draws for intervals of ratios of errors.
 RESAMPLES = 2000
 
@@ -71,6 +75,100 @@ def compute(run: Run) -> None:
             for share in run.settings["shares"] if evaluator not in entry.get("skip", ()) else ():
                 setting = f"{name}/{evaluator}/{share:g}"
                 run.once(setting, run.seeds[0], lambda t=truth, s=share: replay(run, t, s))
+
+    for name, entry in run.settings["compared"].items():
+        if run.wants(name):
+            for evaluator, compared in list_compared(run, name, entry["aspect"]):
+                for share in run.settings["shares"]:
+                    setting = f"{name}/{evaluator}/{share:g}"
+                    run.once(setting, run.seeds[0], lambda c=compared, s=share: replay_comparisons(run, c, s))
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Comparisons as columns (m,): rows of the two outputs, verdict, number of the pair and of its pair of systems,
+    with the scores of all outputs."""
+
+    first: npt.NDArray[np.int64]
+    second: npt.NDArray[np.int64]
+    verdict: npt.NDArray[np.str_]
+    pair: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int64]
+    outputs: ScoredOutputs
+
+    def rank(self, rows: npt.NDArray[np.bool_], seed: int) -> AssistedComparisons:
+        """Win rates by the judgements in `rows` with the evaluator's help; ranks are not used."""
+        return rank_by_assisted_comparisons(
+            self.first[rows], self.second[rows], self.verdict[rows], self.outputs, method="win-rate",
+            bootstrap=Bootstrap(resamples=2, seed=seed),
+        )  # fmt: skip
+
+
+def list_compared(run: Run, name: str, aspect: str) -> Iterator[tuple[str, Compared]]:
+    """Length, and another human: the verdict of one rater, for the judgements of the others. Each compared pair counts
+    as an item of its own, because other pairs of the same items were not compared and have no truth."""
+    data = run.draw(run.read(name), 40)
+    group = {item.id: item.group or item.id for item in data.items}
+    length = {(one.item, one.system): float(len(one.text)) for one in data.outputs}
+    rows = [one for one in data.comparisons if one.aspect == aspect and one.verdict in WINS]
+    sides = [sorted([(one.item, one.system_a), (one.item, one.system_b)]) for one in rows]
+    pairs = sorted({tuple(two) for two in sides})
+    place = {two: k for k, two in enumerate(pairs)}
+    pair = np.array([place[tuple(two)] for two in sides])
+    is_turned = np.array([two[0] != (one.item, one.system_a) for one, two in zip(rows, sides, strict=True)])
+    system = np.array([one[1] for two in pairs for one in two])
+    kind = np.unique(system.reshape(-1, 2), axis=0, return_inverse=True)[1][pair]
+    verdict, rater = np.array([one.verdict for one in rows]), np.array([one.rater for one in rows])
+    cluster = [group[one[0]] for two in pairs for one in two]
+
+    def make(score: Floats, used: npt.NDArray[np.bool_]) -> Compared:
+        outputs = ScoredOutputs(np.repeat(np.arange(len(pairs)), 2), cluster, system, score)
+        columns = (2 * pair + is_turned, 2 * pair + ~is_turned, verdict, pair, kind)
+        return Compared(*(column[used] for column in columns), outputs)
+
+    yield "length", make(np.array([length[one] for two in pairs for one in two]), np.ones(len(rows), dtype=np.bool_))
+    other = rater == np.random.default_rng(run.seeds[0]).choice(np.unique(rater))
+    score = np.full(len(system), 0.5)
+    for k in np.flatnonzero(other):
+        won = WINS[verdict[k]]
+        score[2 * pair[k] + is_turned[k]], score[2 * pair[k] + 1 - is_turned[k]] = won, 1.0 - won
+    yield HUMAN, make(score, ~other)
+
+
+def replay_comparisons(run: Run, compared: Compared, share: float) -> Result:
+    """Draws of a share of the compared pairs of each pair of systems, as `replay`. Intervals are about items like
+    these, so they are wider than the errors against all judgements of these items require."""
+    whole = compared.rank(np.ones(len(compared.pair), dtype=np.bool_), 0).human
+    target = {row.system: row.estimate.value for row in whole.systems}
+    pairs, places = np.unique(compared.pair, return_index=True)
+    kind = compared.kind[places]
+    sizes = np.bincount(kind)
+    n = np.maximum(np.round(share * sizes), 2)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    covered: dict[str, list[bool]] = {"assisted": [], "human": []}
+    width, squares, orders = [], [], []
+    draws = 4 if run.quick else run.settings["draws_compared"]
+    for seed in range(draws):
+        rng = np.random.default_rng([run.seeds[0], seed])
+        rank = np.argsort(np.argsort(rng.random(len(pairs)) + 2.0 * kind))
+        found = compared.rank(np.isin(compared.pair, pairs[rank - starts[kind] < n[kind]]), seed)
+        values = {}
+        for way, ranking in (("assisted", found.assisted), ("human", found.human)):
+            estimates = {row.system: row.estimate for row in ranking.systems}
+            covered[way] += [estimates[one].low <= value <= estimates[one].high for one, value in target.items()]
+            values[way] = np.array([estimates[one].value for one in target])
+        truth = np.array(list(target.values()))
+        width.append([np.sqrt(list(one.values())).mean() for one in (found.variance, found.human_variance)])
+        squares.append([((value - truth) ** 2).mean() for value in values.values()])
+        orders.append([stats.spearmanr(value, truth).statistic for value in values.values()])
+    mean = np.mean(width, axis=0)
+    return {
+        "n": int(n.sum()), "outputs": len(pairs), "systems": len(target), "draws": draws,
+        "groups": len(np.unique(np.asarray(compared.outputs.cluster)[compared.first])),
+        "coverage": float(np.mean(covered["assisted"])), "human_coverage": float(np.mean(covered["human"])),
+        "width": None, "width_alike": float(mean[0] / mean[1]), "error": ratio_of_errors(np.array(squares)),
+        "order": [float(one) for one in np.nanmean(orders, axis=0)],
+    }  # fmt: skip
 
 
 def list_evaluators(run: Run, judged: Judged, aspect: str) -> Iterator[tuple[str, Truth]]:
@@ -168,14 +266,15 @@ def tabulate(run: Run) -> Tables:
     """One row per set, evaluator and share."""
     names = [*run.settings["shown"]]
     facts: dict[str, list[float]] = {"coverage": [], "human_coverage": [], "width": [], "chosen": []}
-    for name in run.settings["sets"]:
+    for name in (*run.settings["sets"], *run.settings["compared"]):
         for share in run.settings["shares"]:
             results = {
                 one: result for one in names for result in run.store.get(f"{name}/{one}/{share:g}", run.seeds[:1])
             }
             for evaluator, found in results.items():
-                facts["coverage"].append(found["coverage"])
-                facts["human_coverage"].append(found["human_coverage"])
+                if found["width"] is not None:
+                    facts["coverage"].append(found["coverage"])
+                    facts["human_coverage"].append(found["human_coverage"])
                 facts["width"].append(found["width_alike"])
                 order = found["order"] or [None, None]
                 yield row(
@@ -196,10 +295,10 @@ def tabulate(run: Run) -> Tables:
                     "widths", "setting", f"{name}, {share:.0%} judged",
                     **{one.replace(" ", "_"): found["width_alike"] for one, found in results.items()},
                 )  # fmt: skip
-    if facts["coverage"]:
+    if facts["chosen"]:
         yield {
             "table": "facts", "lowest": round(min(facts["coverage"]), 4), "highest": round(max(facts["coverage"]), 4),
             "human_lowest": round(min(facts["human_coverage"]), 4), "widest": round(max(facts["width"]), 4),
-            "narrowest": round(min(facts["width"]), 4), "settings": len(facts["coverage"]),
+            "narrowest": round(min(facts["width"]), 4), "settings": len(facts["width"]),
             "chosen_lowest": round(min(facts["chosen"]), 4), "chosen_highest": round(max(facts["chosen"]), 4),
         }  # fmt: skip
