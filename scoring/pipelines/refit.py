@@ -23,7 +23,6 @@ from scoring.boards.choices import ASSISTANT
 from ..selectors import inputs
 from ..selectors.assistant import count_judgements
 from ..selectors.catalogue import get_entry
-from ..selectors.judge_split import get_split
 from ..selectors.run_results import make_score_address
 from ..selectors.summaries import summarise_scores
 from ..selectors.training import list_trained
@@ -79,7 +78,8 @@ def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
 
 
 class Refit:
-    """All outputs of the project, and the ratings to learn from: those of the development part only."""
+    """All outputs of the project, and the ratings to learn from: all of them, because no output is scored by a model
+    that learned from its group."""
 
     def __init__(self, context: RunContext) -> None:
         from scoring.ml.encoders.source import find_encoder
@@ -89,10 +89,7 @@ class Refit:
         rows = [row for chunk in inputs.iterate_inputs(project, references=references) for row in chunk]
         self.output: list[int] = [row.output for row in rows]
         self.records: list[Record] = [row.record for row in rows]
-        split = get_split(project)
-        self.may_learn = [
-            not split.is_test(record.group, record.item) and bool(record.text.strip()) for record in self.records
-        ]
+        self.may_learn = [bool(record.text.strip()) for record in self.records]
         self.groups = [record.group or f"item:{record.item}" for record in self.records]
         self.options = choose_options(context)
         encoder = self.options["encoder"]
@@ -109,7 +106,7 @@ class Refit:
         self.learned: set[int] = set()
 
     def fit_aspects(self) -> Iterator[AspectFit]:
-        """Yield the scores of each aspect with enough ratings in the development part."""
+        """Yield the scores of each aspect with enough ratings."""
         from scoring.ml.evaluators.ridge.folds import score_by_folds
         from scoring.ml.evaluators.ridge.solve import LEAST
 
@@ -123,9 +120,7 @@ class Refit:
             rated = [row for row, pk in enumerate(self.output) if pk in means and self.may_learn[row]]
             ratings = np.array([means[self.output[row]] for row in rated])
             if len(rated) < LEAST or len({self.groups[row] for row in rated}) < 2 or np.ptp(ratings) == 0:
-                self.context.log(
-                    f"{aspect.name}: too few different ratings in the development part ({len(rated):,} outputs)."
-                )
+                self.context.log(f"{aspect.name}: too few different ratings ({len(rated):,} outputs).")
                 continue
             self.context.progress(0, len(self.records), "outputs", "fitting")
             found = score_by_folds(self.features, np.array(rated), ratings, self.groups)
