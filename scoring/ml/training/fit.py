@@ -73,26 +73,19 @@ def _check(job: FitJob) -> Plan:
 def add_estimate(job: FitJob, result: Plan) -> Plan:
     """Return the plan of a `job`, `result`, with time estimate."""
     from scoring.ml.training.checks import check_processes
-    from scoring.ml.training.estimate import estimate_range, held_out_seconds
+    from scoring.ml.training.estimate import estimate_range
+    from scoring.ml.training.trial import time_trials
 
     devices = check_processes(job)
-    timed = result.measure is not None
-    if result.measure is not None:
-        seconds, after = result.measure()
-        result = replace(result, seconds=seconds, afterwards=after, measure=None)
-    elif result.seconds is not None and not result.afterwards:
-        after = held_out_seconds(job)
-        result = replace(result, seconds=result.seconds + after, afterwards=after)
+    seconds, after = time_trials(job) if result.measure is None else result.measure()
     if devices < job.processes:
         note = _("%(processes)s processes that share a processor take no less time than one") % {
             "processes": job.processes
         }
         result = replace(result, notes=(*result.notes, note))
-    elif result.seconds is not None:
-        result = replace(result, seconds=result.seconds / devices)
-    if result.seconds is None:
-        return result
-    return replace(result, seconds_range=estimate_range(result.seconds, measured=result.measured, timed=timed))
+    else:
+        seconds /= devices
+    return replace(result, seconds=seconds, afterwards=after, measure=None, seconds_range=estimate_range(seconds))
 
 
 def fit(

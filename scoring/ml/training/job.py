@@ -205,16 +205,15 @@ class Plan:
     """The dry check of a training: examples, steps, estimated time and warnings.
 
     `seconds` is the estimate, `seconds_range` the shortest and longest time to expect; both are None if unknown.
-    `measured`: the estimate is based on the measured speed of this machine.
     """
 
     examples: Mapping[str, int]
     steps: int
-    seconds: float | None
+    seconds: float | None = None
     notes: tuple[str, ...] = ()
     #: The part of `seconds` after the last step, in which the held-out part is scored for the card.
     afterwards: float = 0.0
-    measured: bool = True
     seconds_range: tuple[float, float] | None = None
     #: Times steps of this training: (`seconds`, `afterwards`). Called by the dry check only, because it takes seconds.
+    #: None: the dry check trains on a small part of the data instead.
     measure: Callable[[], tuple[float, float]] | None = None

@@ -34,7 +34,6 @@ from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import TrainedEvaluator
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
 from scoring.ml.training.frame import TrainingResult, count_steps, make_artefact, make_loop_settings
 from scoring.ml.training.gold import choose_aspect, collect_rated_outputs
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
@@ -75,8 +74,6 @@ class Adem(TrainedEvaluator):
     def plan(cls, job: FitJob) -> Plan:
         aspect, part = _check(job)
         learned = int((~part.held).sum())
-        texts = {text for record in part.records for text in (record.text, *record.references, *record.context)}
-        seconds = scoring_seconds(job.encoder, sum(map(estimate_tokens, texts)))
         steps = len(GRID) if job.options["l2"] is None else 1
         if job.text("method") == "gradient":
             steps = count_steps(job, learned)
@@ -84,7 +81,7 @@ class Adem(TrainedEvaluator):
         if part.cut_off:
             notes.append(_("A tenth of the groups is held out to choose the weight of the squares."))
         examples = {f"rated outputs ({aspect})": len(part.records)}
-        return Plan(examples, steps, seconds + 0.002 * steps + learned / 2000, tuple(notes))
+        return Plan(examples, steps, notes=tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

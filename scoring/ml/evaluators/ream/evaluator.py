@@ -32,9 +32,6 @@ from scoring.ml.training.frame import count_steps, probe_rows
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.types import Dataset, Item, Record
 
-# Pairs per second that two cores encode with MiniLM, and sets per second that they train.
-PAIRS_PER_SECOND, SETS_PER_SECOND = 400.0, 3000.0
-
 
 class Ream(TrainedEvaluator):
     """s(q, R) in (-1, 1): the predicted Pearson correlation, over answers to query q, of a multi-reference metric with
@@ -69,16 +66,6 @@ class Ream(TrainedEvaluator):
             message = _("no item has %(sizes)s references, the least of sizes=%(asked)s: add references")
             raise TrainingDataError(job.name, message, sizes=min(sizes), asked=job.text("sizes"))
         steps = count_steps(job, sets) + job.integer("pretrain") * -(-len(queries) // job.integer("batch_size"))
-        n_kinds = len(training.parse_kinds(job)) if job.number("contrast") > 0 else 0
-        scale = (384 / job.encoder.width) ** 2
-        rate = PAIRS_PER_SECOND * scale * 6 / layer
-        seconds = (
-            pairs / rate
-            + 3 * len(queries) * job.integer("pretrain") / (SETS_PER_SECOND * scale)
-            + sets * (1 + n_kinds) * job.integer("epochs") / (SETS_PER_SECOND * scale)
-        )
-        if job.flag("tune_encoder"):
-            seconds += 4 * sets * (1 + n_kinds) * float(np.mean(sizes)) * job.integer("epochs") / rate
         few = sum(len(item.outputs) < 6 for item in items)
         notes = []
         if few:
@@ -95,7 +82,7 @@ class Ream(TrainedEvaluator):
         notes += describe_truncation(truncated, "pairs of query and reference", f"{reader.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
         examples |= {"queries for contrast": len(queries)} if queries else {}
-        return Plan(examples, steps, float(seconds), tuple(notes), measured=False)
+        return Plan(examples, steps, notes=tuple(notes))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -28,7 +28,6 @@ from scoring.ml.network import Network
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import SeveralAspects
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.estimate import estimate_tokens, scoring_seconds
 from scoring.ml.training.frame import TrainingResult, make_artefact
 from scoring.ml.training.gold import aspects_with, collect_compared_pairs, collect_rated_outputs
 from scoring.ml.training.job import FitJob, Plan, TrainingProgress
@@ -72,12 +71,9 @@ class Ridge(SeveralAspects):
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
         material = _collect(job)
-        texts = set(Rows(material.records).table.texts)
-        seconds = scoring_seconds(job.encoder, sum(map(estimate_tokens, texts)))
         grid = len(_grid(job))
         examples = {f"{one.kind} ({one.aspect})": len(one.labels) for one in material.judged}
-        solving = sum(1.0 + len(one.labels) * (0.001 if one.kind == "ratings" else 0.0005) for one in material.judged)
-        return Plan(examples, grid * len(material.judged), seconds + solving, tuple(material.list_notes()))
+        return Plan(examples, grid * len(material.judged), notes=tuple(material.list_notes()))
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -45,9 +45,9 @@ class UnreferencedEvaluator(TrainedEvaluator):
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
-        """Counts, steps, time; see `planning.check`. Raises `InvalidOption` for options the loss does not read."""
+        """Counts and steps; see `planning.check`. Raises `InvalidOption` for options the loss does not read."""
         check_loss(job)
-        return check(job, reads=cls.network_class.reads, flat=cls.network_class.flat)
+        return check(job, reads=cls.network_class.reads)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -1,4 +1,4 @@
-"""The dry check of an unreferenced evaluator: sufficient data, number of steps, estimated time."""
+"""The dry check of an unreferenced evaluator: sufficient data, number of steps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evalapp.translation import gettext as _
-from scoring.ml.engine import resolve_device
 from scoring.ml.errors import EncoderError, InvalidOption, TrainingDataError
 from scoring.ml.evaluators.unreferenced.conversations import (
     LEAST_HELD_OUT,
@@ -19,14 +18,11 @@ from scoring.ml.evaluators.unreferenced.conversations import (
 from scoring.ml.evaluators.unreferenced.outputs import collect_outputs
 from scoring.ml.evaluators.unreferenced.samples import KINDS, SEMANTIC, SYNTACTIC
 from scoring.ml.evaluators.unreferenced.tools import LocalTextModel, ToolJob
-from scoring.ml.training.estimate import estimate_tokens, layer_speed, scoring_seconds
 from scoring.ml.training.frame import count_steps
 from scoring.ml.training.job import FitJob, Plan
 
 #: With fewer conversations there are neither useful false replies nor a held-out part.
 LEAST = 10
-#: The share of the speed of bare matrix products that small networks reach.
-EFFICIENCY = 0.2
 
 
 def get_sets(job: FitJob) -> Sets:
@@ -48,8 +44,8 @@ def get_sets(job: FitJob) -> Sets:
     return Sets(part, held_out, ("A tenth of the conversations is held out to choose the weights.",))
 
 
-def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
-    """Return the plan of a `job`: counts, steps, seconds and warnings. `reads` and `flat` are those of the network.
+def check(job: FitJob, *, reads: str) -> Plan:
+    """Return the plan of a `job`: counts, steps and warnings. `reads` is that of the network.
 
     Raises `TrainingDataError` naming what is missing, `InvalidOption` for tools that are not folders or do not fit
     together, and `EncoderError` for folders without such a model.
@@ -63,13 +59,7 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
     broken = [kind for kind in SYNTACTIC if kind in kinds]
     n_false = len(broken) + len([kind for kind in SEMANTIC if kind in kinds and _there(job, kind)])
     steps = count_steps(job, n)
-    seconds = _training_seconds(job, sets.train, n_false, steps, reads=reads, flat=flat)
     notes = list(sets.notes)
-    if reads == "vectors":
-        encoding = _encoding_seconds(job, sets, len(broken) * job.integer("variants"), flat=flat)
-        seconds += encoding
-        text = _("About %(encoding)s of the time is spent encoding every text once; vectors are cached on disk.")
-        notes.append(text % {"encoding": f"{encoding / seconds:.0%}"})
     if job.optional_integer("patience") is not None:
         notes.append(_("It stops earlier when the held-out part no longer improves."))
     everyone = (*sets.train, *sets.dev)
@@ -83,7 +73,7 @@ def check(job: FitJob, *, reads: str, flat: bool) -> Plan:
         text = _("Replies of models are left out unless own_outputs is chosen or a generator is named.")
         notes.append(text)
     examples = {"conversations": len(sets.train), "true replies": n, "false replies per true reply": n_false}
-    return Plan(examples, steps, seconds, tuple(notes))
+    return Plan(examples, steps, notes=tuple(notes))
 
 
 def _enough(job: FitJob, conversations: Sequence[Conversation]) -> None:
@@ -135,47 +125,3 @@ def _there(job: FitJob, kind: str) -> bool:
     if kind == "model_false":
         return bool(job.options["generator"]) or job.flag("own_outputs")
     return bool(job.options["translator"] or job.options["paraphraser"])
-
-
-def _encoding_seconds(job: FitJob, sets: Sets, broken: int, *, flat: bool) -> float:
-    """The time to encode every distinct turn, `broken` forms of every reply, and with `flat` every context as one
-    text."""
-    everyone = (*sets.train, *sets.dev)
-    tokens = sum(estimate_tokens(turn) for turn in {turn for one in everyone for turn in one.turns})
-    tokens += broken * sum(estimate_tokens(turn) for one in everyone for turn in one.turns[one.first :])
-    if flat:
-        tokens += sum(
-            estimate_tokens(one.turns[0]) * one.n_replies * (len(one.turns) + one.first) / 2 for one in everyone
-        )
-    return scoring_seconds(job.encoder, tokens, job.text("train_device"))
-
-
-def _training_seconds(
-    job: FitJob, conversations: Sequence[Conversation], n_false: int, steps: int, *, reads: str, flat: bool
-) -> float:
-    """The estimate from the operations per true reply with its false ones, forward and backward."""
-    n = max(1, sum(one.n_replies for one in conversations))
-    hidden = int(str(job.options.get("hidden", 0)))
-    decoder = int(str(job.options["decoder"]))
-    if reads == "tokens":
-        words = sum(estimate_tokens(turn) for one in conversations for turn in one.turns[one.first :]) / n
-        longest = job.optional_integer("max_length") or job.encoder.max_length()
-        length = min(longest, words * sum(len(one.turns) for one in conversations) / max(1, len(conversations)) / 2)
-        width = int(str(job.options["embedding"])) + hidden
-        cost = (length + (1 + n_false) * words) * 16.0 * hidden * width + (1 + n_false) * 16.0 * hidden * decoder
-        cost += 10.0 * 30522 * width / job.integer("batch_size")
-    else:
-        width = job.encoder.width if flat else int(str(job.options["down"]))
-        cost = (1 + n_false) * (2.0 * job.encoder.width * width + 8.0 * width * decoder)
-        if not flat:
-            both = 2 if job.flag("bidirectional") else 1
-            shared = both == 1 and job.text("batches") == "conversations"
-            turns = sum(len(one.turns) - 1 for one in conversations) / n if shared else _mean_context(conversations)
-            cost += turns * both * job.integer("layers") * 8.0 * hidden * (width + hidden)
-    rate = EFFICIENCY * layer_speed(resolve_device(job.text("train_device")), 300).rate
-    return steps * job.integer("batch_size") * 3 * cost / rate
-
-
-def _mean_context(conversations: Sequence[Conversation]) -> float:
-    lengths = [turn for one in conversations for turn in range(one.first, len(one.turns))]
-    return sum(lengths) / max(1, len(lengths))

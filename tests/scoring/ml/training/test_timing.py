@@ -13,7 +13,7 @@ from scoring.ml import plan
 from scoring.ml.encodings import Encodings
 from scoring.ml.training import fit as fit_module
 from scoring.ml.training import timing
-from scoring.ml.training.estimate import RANGE_TIMED, Counts
+from scoring.ml.training.estimate import RANGE, Counts
 from scoring.ml.training.fit import fit, make_job
 from scoring.ml.training.frame import count_readings
 from scoring.ml.training.timing import Timing, Work, time_work
@@ -81,8 +81,8 @@ def test_every_plan_has_a_narrow_range(encoder: str, name: str, features: str) -
     found = plan(name, rated(12), encoder=encoder, features=features, **QUICK)
     assert torch.equal(torch.rand(2), wanted)
     assert found.seconds is not None
-    assert found.seconds_range == pytest.approx([share * found.seconds for share in RANGE_TIMED])
-    assert RANGE_TIMED[1] <= 3 * RANGE_TIMED[0]
+    assert found.seconds_range == pytest.approx([share * found.seconds for share in RANGE])
+    assert RANGE[1] <= 3 * RANGE[0]
     assert found.steps > 0
     assert plan(name, rated(12), encoder=encoder, features=features, stages="head", **QUICK).steps == 0
 
