@@ -6,6 +6,7 @@ of (row seed, token place, feature, layer, pass), so Monte-Carlo passes are batc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,8 +38,9 @@ class CounterDropout(torch.nn.Module):
         if len(shape) == 2:
             key = key[..., None] + torch.arange(shape[1], device=values.device, dtype=torch.int64) * _STEPS[1]
         key = key + _wrapped(self.layer * _STEPS[2] + self.state.number * _STEPS[3])
-        uniform = (_mix(key) >> 11 & ((1 << 53) - 1)).to(torch.float64) / float(1 << 53)
-        return values * (uniform >= self.p) / (1.0 - self.p)
+        # The upper 53 bits, as a whole number of steps of 2^-53.
+        kept = _shifted(_mix(key), 11) >= math.ceil(self.p * (1 << 53))
+        return (values * kept).div_(1.0 - self.p)
 
 
 class PassState:
@@ -94,9 +96,10 @@ def row_seeds(input_ids: torch.Tensor, attention_mask: torch.Tensor, seed: int) 
 
 def _mix(key: torch.Tensor) -> torch.Tensor:
     """The finaliser of splitmix64; shifts are logical."""
-    key = (key ^ _shifted(key, 30)) * _MIX[0]
-    key = (key ^ _shifted(key, 27)) * _MIX[1]
-    return key ^ _shifted(key, 31)
+    # In place: most of the time goes to memory.
+    key = _shifted(key, 30).bitwise_xor_(key).mul_(_MIX[0])
+    key = _shifted(key, 27).bitwise_xor_(key).mul_(_MIX[1])
+    return _shifted(key, 31).bitwise_xor_(key)
 
 
 def _wrapped(number: int) -> int:
@@ -105,4 +108,4 @@ def _wrapped(number: int) -> int:
 
 
 def _shifted(key: torch.Tensor, by: int) -> torch.Tensor:
-    return (key >> by) & ((1 << (64 - by)) - 1)
+    return (key >> by).bitwise_and_((1 << (64 - by)) - 1)
