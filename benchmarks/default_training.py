@@ -2,8 +2,9 @@
 
 `--evaluators` names those to measure; `--data` is an interchange folder whose first judged outputs are taken (without
 it, own sentences with made ratings). Seconds are by the clock and of the processor; other work disturbs the latter
-less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` runs ten small trainings of
-different evaluators, sizes and options instead, and compares the range that `plan` gives with the time that each took.
+less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` runs small trainings of the
+evaluators with different sizes and options instead, ten of those whose encoder learns and ten of those whose encoder is
+frozen, and compares the range that `plan` gives with the time that each took.
 `--tokens` counts what the encoder reads in each of the four trainings that fine-tune it, without training: exact, and
 the same on every machine.
 """
@@ -15,7 +16,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -163,13 +164,25 @@ SMALL: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
     ("perception", 100, 1, {"stages": "head", "penalty": "none"}),
     ("comparative", 48, 1, {"max_steps": 6, "references": 5}),
     ("comparative", 100, 2, {"features": "separate", "max_steps": 6}),
+    ("maude", 80, 1, {}),
+    ("maude", 240, 2, {}),
+    ("maude", 400, 1, {"epochs": 4}),
+    ("maude", 800, 1, {"patience": 1}),
+    ("maude", 240, 2, {"inputs": "text"}),
+    ("ream", 60, 1, {}),
+    ("ream", 240, 2, {}),
+    ("ream", 480, 1, {"epochs": 10}),
+    ("ream", 240, 1, {"pairing": "joint", "pretrain": 0}),
+    ("ream", 800, 2, {"metric": "chrf"}),
 )
 
 
-def compare_estimates(seed: int) -> list[dict[str, Any]]:
-    """The range of the estimate and the true time of each of the small trainings."""
+def compare_estimates(seed: int, evaluators: Sequence[str]) -> list[dict[str, Any]]:
+    """The range of the estimate and the true time of each of the small trainings of some `evaluators`."""
     rows = []
     for name, n, sentences, options in SMALL:
+        if name not in evaluators:
+            continue
         learned, dev, _ = make_data(n, seed, sentences).split(seed=seed, by="group")
         given = {"dev": dev, "seed": seed, **options}
         checked, check = timed(partial(plan, name, learned, **given))
@@ -206,7 +219,7 @@ def main() -> None:
             options[name] = value
     report = {"benchmark": "default_training", "machine": machine(), "threads": torch.get_num_threads()}
     if given.estimates:
-        rows = compare_estimates(given.seed)
+        rows = compare_estimates(given.seed, given.evaluators)
         print(json.dumps({**report, "trainings": rows, "held": sum(row["held"] for row in rows)}, indent=1))
         return
     results = []

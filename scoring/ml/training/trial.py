@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,22 +21,24 @@ from scoring.ml.training.timing import KEPT_SECONDS, fit_line
 from scoring.ml.types import Dataset
 
 #: Items and dialogues that trials learn from: the line through two sizes gives the time of any number.
-SIZES = (16, 64)
-#: A trial makes this share of the expected passes over the data.
-PASSES = 0.25
+SIZES = (8, 32)
+#: A trial's pass over the data ends after so many seconds; the rest of it is computed.
+LONGEST = 4.0
 #: Early stopping is expected after this number of times its patience.
 STOPPED_AFTER = 2
-#: Options that count passes.
-_PASSES = ("epochs", "pretrain")
+#: Options that count passes over the data, by the phases in which these are reported; a trial makes one of each.
+PASSES = {"contrast": "pretrain", "training": "epochs", "evaluating": "epochs"}
 
 
 class Trial(NamedTuple):
-    """Processor seconds of a trial with `size` items and dialogues: its `passes`, and before and `after` them.
-    `slowed`: seconds by the clock for each of the processor; `steps` that were made."""
+    """Processor seconds of a trial with `size` items and dialogues: `before` its passes, of a pass of each kind
+    (`pretrain`, `epochs`), and `after` them. `slowed`: seconds by the clock for each of the processor; `steps` of a
+    pass."""
 
     size: int
     before: float
-    passes: float
+    pretrain: float
+    epochs: float
     after: float
     slowed: float
     steps: int
@@ -50,10 +53,10 @@ def time_trials(job: FitJob) -> tuple[float, float]:
 
     Processor time is measured, and the ratio of the clock to it: load by other work changes the latter alone.
     """
-    key = (job.name, job.profile, job.aspect, *sorted(map(str, job.options.items())), len(job.train.items))
+    key = (job.name, job.profile, job.aspect, job.train.name, *sorted(map(str, job.options.items())))
     began, trials = recent.get(key, (0.0, []))
     if not trials or time.monotonic() - began > KEPT_SECONDS:
-        trials = _make_trials(job)
+        trials = make_trials(job)
         recent[key] = time.monotonic(), trials
     size = _count(job.train)
     first, last = trials[0], trials[-1]
@@ -62,39 +65,28 @@ def time_trials(job: FitJob) -> tuple[float, float]:
         fixed, by_row = fit_line(first.size, getattr(first, name), last.size, getattr(last, name))
         return (fixed + by_row * size) * last.slowed
 
-    expected, made = _count_passes(job, PASSES)
-    times = expected / made
+    times = expect_passes(job)
     most = job.options.get("max_steps")
     if most is not None and last.steps:
-        times = min(times, float(str(most)) / (last.steps * max(1.0, size / last.size)))
+        times["epochs"] = min(times["epochs"], float(str(most)) / (last.steps * max(1.0, size / last.size)))
     after = extend("after")
-    return extend("before") + extend("passes") * times + after, after
+    return extend("before") + sum(n * extend(name) for name, n in times.items()) + after, after
+
+
+def expect_passes(job: FitJob) -> dict[str, float]:
+    """Return how many passes of each kind a `job` is expected to make."""
+    found = {name: float(job.integer(name)) if name in job.options else 1.0 for name in ("pretrain", "epochs")}
+    patience = job.options.get("patience")
+    if patience is not None:
+        found["epochs"] = min(found["epochs"], STOPPED_AFTER * (float(str(patience)) + 1))
+    return found
 
 
 def _count(data: Dataset) -> int:
     return len(data.items) + len(data.dialogues)
 
 
-def _count_passes(job: FitJob, share: float) -> tuple[int, int]:
-    """The passes over the data that are expected of a training, and those of a trial with a `share` of each kind."""
-    expected = _expect_passes(job)
-    return max(1, sum(expected.values())), max(1, sum(_cut(n, share) for n in expected.values()))
-
-
-def _expect_passes(job: FitJob) -> dict[str, int]:
-    found = {name: job.integer(name) for name in _PASSES if name in job.options}
-    patience = job.options.get("patience")
-    if patience is not None and "epochs" in found:
-        found["epochs"] = min(found["epochs"], STOPPED_AFTER * (int(str(patience)) + 1))
-    return found
-
-
-def _cut(n: int, share: float) -> int:
-    """At least one of `n`, if there is one."""
-    return min(n, max(1, round(share * n)))
-
-
-def _make_trials(job: FitJob) -> list[Trial]:
+def make_trials(job: FitJob) -> list[Trial]:
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         small = _try_size(job, SIZES[0])  # the first one also loads the libraries
         return [_try_size(job, small.size), _try_size(job, max(SIZES[1], small.size))]
@@ -107,10 +99,10 @@ def _try_size(job: FitJob, size: int) -> Trial:
         part = _take(job.train, size / whole)
         dev = None if job.dev is None else _take(job.dev, size / whole)
         try:
-            return _run(job, part, dev)
+            return run_trial(job, part, dev)
         except TrainingDataError:
             size *= 2
-    return _run(job, job.train, job.dev)
+    return run_trial(job, job.train, job.dev)
 
 
 def _take(data: Dataset, share: float) -> Dataset:
@@ -119,29 +111,56 @@ def _take(data: Dataset, share: float) -> Dataset:
     return data.split(shares=(share, 1 - share))[0] if groups > 1 else data
 
 
-def _run(job: FitJob, train: Dataset, dev: Dataset | None) -> Trial:
-    ended: list[float] = []
+class LongPassError(Exception):
+    """The pass takes longer than a trial may."""
 
-    def report(progress: TrainingProgress) -> None:
-        # The caller may end the check here.
-        job.report_rows(0, 1)
-        if progress.phase.startswith("held-out") and not ended:
-            ended.append(time.perf_counter())
 
+class TrialClock:
+    """Receives the reports of a trial: `seconds` by part, `steps` of a pass and the `share` of them that was made."""
+
+    def __init__(self, job: FitJob) -> None:
+        self.job, self.seconds = job, Counter[str]()
+        self.last, self.steps, self.share = time.perf_counter(), 0, 1.0
+
+    def __call__(self, progress: TrainingProgress) -> None:
+        part = "after" if progress.phase.startswith("held-out") else PASSES.get(progress.phase, "before")
+        self.count(part)
+        self.job.report_rows(0, 1)  # the caller may end the check here
+        if part == "epochs" and progress.phase == "training":
+            self.steps = progress.total or progress.done
+            if self.seconds[part] > LONGEST and 0 < progress.done < self.steps and "epochs" in self.job.options:
+                self.share = progress.done / self.steps
+                raise LongPassError
+
+    def count(self, part: str) -> None:
+        """Add the time since the last report to a part."""
+        now = time.perf_counter()
+        self.seconds[part] += now - self.last
+        self.last = now
+
+
+def run_trial(job: FitJob, train: Dataset, dev: Dataset | None) -> Trial:
     options: dict[str, Any] = {**job.options}
-    options |= {name: _cut(n, PASSES) for name, n in _expect_passes(job).items()}
-    options |= {"patience": None} if "patience" in options else {}
+    options |= {name: min(1, job.integer(name)) for name in PASSES.values() if name in options}
     if "pool_size" in options:  # replies that a language model makes
         options["pool_size"] = max(10, round(job.integer("pool_size") * _count(train) / max(1, _count(job.train))))
+    clock = TrialClock(job)
+    used = time.process_time()
+    began = clock.last
+    seconds = clock.seconds
     with tempfile.TemporaryDirectory(prefix="evalapp-trial-") as folder:
-        began, used = time.perf_counter(), time.process_time()
-        record = run_job(
-            replace(job, train=train, dev=dev, options=options, folder=Path(folder), shared=None, report=report)
-        ).record
-        clock, processor = time.perf_counter() - began, time.process_time() - used
-    rate = processor / clock
-    after = began + clock - ended[0] if ended else 0.0
-    # A regression with one solution has no passes.
-    passes = record.seconds if any("epoch" in row for row in record.log) else 0.0
-    before = max(0.0, clock - passes - after)
-    return Trial(_count(train), before * rate, passes * rate, after * rate, 1 / rate, record.steps)
+        trial = replace(job, train=train, dev=dev, options=options, folder=Path(folder), shared=None, report=clock)
+        try:
+            record = run_job(trial).record
+        except LongPassError:
+            seconds["epochs"] /= clock.share
+        else:
+            clock.count("after" if seconds["after"] else "before")
+            if any("epoch" in row for row in record.log):
+                # The last evaluation is not reported.
+                missed = max(0.0, record.seconds - seconds["pretrain"] - seconds["epochs"])
+                seconds["epochs"] += missed
+                seconds["before"] = max(0.0, seconds["before"] - missed)
+        slowed = (clock.last - began) / max(time.process_time() - used, 1e-9)
+    parts = {name: seconds[name] / slowed for name in ("before", "pretrain", "epochs", "after")}
+    return Trial(_count(train), **parts, slowed=slowed, steps=clock.steps)

@@ -99,3 +99,23 @@ def test_row_seeds_ignore_padding_and_distinguish_orders() -> None:
     assert torch.equal(seeds, row_seeds(ids[:, :3], mask[:, :3], 1))
     assert seeds[0] != seeds[1]
     assert not torch.equal(seeds, row_seeds(ids, mask, 2))
+
+
+def test_masks_by_whole_numbers() -> None:
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014) in Python's whole numbers: an element stays if the upper
+    53 bits of its hash, as a share of 2^53, are at least p."""
+    size, shifts = 1 << 64, ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1))
+    place, feature, layer, number = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xBF58476D1CE4E5B9
+    seeds = [5, -7]
+    module = Two().eval()
+    with monte_carlo(module) as state:
+        state.seeds, state.number = torch.tensor(seeds), 3
+        found = module.two(torch.ones(2, 3, 40))
+    for row, seed in enumerate(seeds):
+        for token in range(3):
+            for column in range(40):
+                key = (seed + token * place + column * feature + 1 * layer + 3 * number) % size
+                for shift, factor in shifts:
+                    key = (key ^ (key >> shift)) * factor % size
+                kept = (key >> 11) / 2**53 >= 0.1
+                assert float(found[row, token, column]) == pytest.approx(1 / 0.9 if kept else 0.0)

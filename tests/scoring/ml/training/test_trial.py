@@ -14,7 +14,7 @@ from scoring.ml.errors import TooFewData
 from scoring.ml.training import trial
 from scoring.ml.training.estimate import RANGE
 from scoring.ml.training.fit import make_job
-from scoring.ml.training.job import FitJob
+from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.trial import Trial, time_trials
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 from tests.scoring.ml.tiny import tiny_encoder
@@ -73,27 +73,34 @@ def make_ream_job(encoder: str, n_items: int = 100, **options: Any) -> FitJob:
         ({}, 12),  # twice the patience of 5 and one more
         ({"epochs": 8}, 8),
         ({"patience": None}, 50),
-        ({"pretrain": 4}, 16),
-        ({"max_steps": 18}, 18 / (6 * 100 / 64)),  # 6 steps a pass of 64 items
+        ({"max_steps": 18}, 18 / (6 * 100 / 32)),  # 6 steps in a pass of 32 items
     ],
 )
 def test_seconds_by_hand(encoder: str, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], passes: float) -> None:
-    """1 s before 3 passes of 0.5 s and 0.2 s after them for 16 items, 4, 2 and 0.8 s for 64 items: for 100 items 6.25,
-    3.125 and 1.25 s; the clock takes twice the processor's time."""
-    job = make_ream_job(encoder, **{key: value for key, value in options.items() if key != "max_steps"})
-    if "max_steps" in options:
-        job = replace(job, options={**job.options, **options})
-    expected, made = trial._count_passes(job, trial.PASSES)
-    made_passes = made
-    trials = [
-        Trial(16, 1.0, 0.5 * made_passes, 0.2, 1.5, 2 * made_passes),
-        Trial(64, 4.0, 2.0 * made_passes, 0.8, 2.0, 6 * made_passes),
-    ]
+    """1 s before the passes, .1 and .5 s for one of each kind, .2 s after them for 8 items, four times as much for 32
+    items: for 100 items 12.5, 1.25, 6.25 and 2.5 s; the clock takes twice the processor's time."""
+    job = make_ream_job(encoder, pretrain=4)
+    job = replace(job, options={**job.options, **options})
+    trials = [Trial(8, 1.0, 0.1, 0.5, 0.2, 1.5, 2), Trial(32, 4.0, 0.4, 2.0, 0.8, 2.0, 6)]
     monkeypatch.setattr(trial, "recent", {})
-    monkeypatch.setattr(trial, "_make_trials", lambda job: trials)
+    monkeypatch.setattr(trial, "make_trials", lambda job: trials)
     seconds, after = time_trials(job)
-    assert after == pytest.approx(2 * 1.25)
-    assert seconds == pytest.approx(2 * (6.25 + 3.125 * passes + 1.25))
+    assert after == pytest.approx(2 * 2.5)
+    assert seconds == pytest.approx(2 * (12.5 + 4 * 1.25 + passes * 6.25 + 2.5))
+
+
+def test_long_pass_is_ended_and_computed(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pass of 16 items has several steps of one set; it ends after the first."""
+    job = make_ream_job(encoder, 16, batch_size=1)
+    whole = trial.run_trial(job, job.train, None)
+    monkeypatch.setattr(trial, "LONGEST", 0.0)
+    ended = trial.run_trial(job, job.train, None)
+    assert ended.steps == whole.steps > 1
+    assert ended.epochs > 0
+    clock = trial.TrialClock(job)
+    with pytest.raises(trial.LongPassError):
+        clock(TrainingProgress(2, 8))
+    assert clock.share == 0.25
 
 
 def test_trials_grow_until_they_are_large_enough(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,11 +111,11 @@ def test_trials_grow_until_they_are_large_enough(encoder: str, monkeypatch: pyte
         sizes.append(len(train.items))
         if len(train.items) < 40:
             raise TooFewData("ream", "more")
-        return Trial(len(train.items), 1.0, 1.0, 0.0, 1.0, 1)
+        return Trial(len(train.items), 1.0, 0.0, 1.0, 0.0, 1.0, 1)
 
-    monkeypatch.setattr(trial, "_run", run)
-    trials = trial._make_trials(make_ream_job(encoder))
-    assert sizes == [16, 32, 64, 64, 64]
+    monkeypatch.setattr(trial, "run_trial", run)
+    trials = trial.make_trials(make_ream_job(encoder))
+    assert sizes == [8, 16, 32, 64, 64, 64]
     assert [one.size for one in trials] == [64, 64]
 
 
@@ -117,12 +124,13 @@ def test_folds_share_their_trials(encoder: str, monkeypatch: pytest.MonkeyPatch)
 
     def make(job: FitJob) -> list[Trial]:
         calls.append(len(job.train.items))
-        return [Trial(16, 1.0, 1.0, 0.0, 1.0, 1)]
+        return [Trial(16, 1.0, 0.0, 1.0, 0.0, 1.0, 1)]
 
     monkeypatch.setattr(trial, "recent", {})
-    monkeypatch.setattr(trial, "_make_trials", make)
+    monkeypatch.setattr(trial, "make_trials", make)
     assert time_trials(make_ream_job(encoder)) == time_trials(make_ream_job(encoder))
     time_trials(make_ream_job(encoder, epochs=3))
+    time_trials(make_ream_job(encoder, 90))  # another fold
     assert calls == [100, 100]
 
 
