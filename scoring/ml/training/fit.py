@@ -77,14 +77,15 @@ def add_estimate(job: FitJob, result: Plan) -> Plan:
     from scoring.ml.training.trial import time_trials
 
     devices = check_processes(job)
-    seconds, after = time_trials(job) if result.measure is None else result.measure()
     if devices < job.processes:
         note = _("%(processes)s processes that share a processor take no less time than one") % {
             "processes": job.processes
         }
         result = replace(result, notes=(*result.notes, note))
-    else:
-        seconds /= devices
+    if result.measure is None and not result.by_trials:
+        return result
+    seconds, after = time_trials(job) if result.measure is None else result.measure()
+    seconds /= 1 if devices < job.processes else devices
     return replace(result, seconds=seconds, afterwards=after, measure=None, seconds_range=estimate_range(seconds))
 
 

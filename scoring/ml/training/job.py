@@ -215,5 +215,6 @@ class Plan:
     afterwards: float = 0.0
     seconds_range: tuple[float, float] | None = None
     #: Times steps of this training: (`seconds`, `afterwards`). Called by the dry check only, because it takes seconds.
-    #: None: the dry check trains on a small part of the data instead.
     measure: Callable[[], tuple[float, float]] | None = None
+    #: Without `measure`: whether the dry check trains on a small part of the data to time it (`trial`).
+    by_trials: bool = False

@@ -81,7 +81,7 @@ class Adem(TrainedEvaluator):
         if part.cut_off:
             notes.append(_("A tenth of the groups is held out to choose the weight of the squares."))
         examples = {f"rated outputs ({aspect})": len(part.records)}
-        return Plan(examples, steps, notes=tuple(notes))
+        return Plan(examples, steps, notes=tuple(notes), by_trials=True)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -82,7 +82,7 @@ class Ream(TrainedEvaluator):
         notes += describe_truncation(truncated, "pairs of query and reference", f"{reader.max_length} tokens")
         examples = {"items": len(items), "reference sets": sets, "pairs to encode": pairs}
         examples |= {"queries for contrast": len(queries)} if queries else {}
-        return Plan(examples, steps, notes=tuple(notes))
+        return Plan(examples, steps, notes=tuple(notes), by_trials=True)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -73,7 +73,7 @@ class Ridge(SeveralAspects):
         material = _collect(job)
         grid = len(_grid(job))
         examples = {f"{one.kind} ({one.aspect})": len(one.labels) for one in material.judged}
-        return Plan(examples, grid * len(material.judged), notes=tuple(material.list_notes()))
+        return Plan(examples, grid * len(material.judged), notes=tuple(material.list_notes()), by_trials=True)
 
     @classmethod
     def train(cls, job: FitJob) -> Artefact:

@@ -73,7 +73,7 @@ def check(job: FitJob, *, reads: str) -> Plan:
         text = _("Replies of models are left out unless own_outputs is chosen or a generator is named.")
         notes.append(text)
     examples = {"conversations": len(sets.train), "true replies": n, "false replies per true reply": n_false}
-    return Plan(examples, steps, notes=tuple(notes))
+    return Plan(examples, steps, notes=tuple(notes), by_trials=True)
 
 
 def _enough(job: FitJob, conversations: Sequence[Conversation]) -> None:
