@@ -3,8 +3,8 @@
 `--evaluators` names those to measure; `--data` is an interchange folder whose first judged outputs are taken (without
 it, own sentences with made ratings). Seconds are by the clock and of the processor; other work disturbs the latter
 less. With `--option NAME=VALUE` an option of the training is changed. `--estimates` runs small trainings of the
-evaluators with different sizes and options instead, ten of those whose encoder learns and ten of those whose encoder is
-frozen, and compares the range that `plan` gives with the time that each took.
+evaluators with different sizes and options instead, ten in which the encoder learns and ten in which it is frozen,
+and compares the range that `plan` gives with the time that each took.
 `--tokens` counts what the encoder reads in each of the four trainings that fine-tune it, without training: exact, and
 the same on every machine.
 """
@@ -178,7 +178,7 @@ SMALL: tuple[tuple[str, int, int, dict[str, Any]], ...] = (
 
 
 def compare_estimates(seed: int, evaluators: Sequence[str]) -> list[dict[str, Any]]:
-    """The range of the estimate and the true time of each of the small trainings of some `evaluators`."""
+    """The range of the estimate and the true time of each small training of the given `evaluators`."""
     rows = []
     for name, n, sentences, options in SMALL:
         if name not in evaluators:

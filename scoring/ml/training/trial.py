@@ -1,6 +1,6 @@
 """Trains on a small part of its own data, and computes from that how long a whole training will take.
 
-For evaluators with a frozen encoder, whose short trainings consist of many different parts.
+For evaluators with a frozen encoder, whose short trainings have many different parts.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class LongPassError(Exception):
 
 
 class TrialClock:
-    """Receives the reports of a trial: `seconds` by part, `steps` of a pass and the `share` of them that was made."""
+    """Receives the reports of a trial: `seconds` by part, `steps` of a pass and the `share` that was made."""
 
     def __init__(self, job: FitJob) -> None:
         self.job, self.seconds = job, Counter[str]()

@@ -90,7 +90,7 @@ def test_seconds_by_hand(encoder: str, monkeypatch: pytest.MonkeyPatch, options:
 
 
 def test_long_pass_is_ended_and_computed(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass of 16 items has several steps of one set; it ends after the first."""
+    """A pass of 16 items has a step for each set; it ends after the first."""
     job = make_ream_job(encoder, 16, batch_size=1)
     whole = trial.run_trial(job, job.train, None)
     monkeypatch.setattr(trial, "LONGEST", 0.0)
