@@ -84,7 +84,7 @@ def add_estimate(job: FitJob, result: Plan) -> Plan:
         result = replace(result, notes=(*result.notes, note))
     if result.measure is None and not result.by_trials:
         return result
-    seconds, after = time_trials(job) if result.measure is None else result.measure()
+    seconds, after = time_trials(job, run_job) if result.measure is None else result.measure()
     seconds /= 1 if devices < job.processes else devices
     return replace(result, seconds=seconds, afterwards=after, measure=None, seconds_range=estimate_range(seconds))
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.training.fit import run_job
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.timing import KEPT_SECONDS, fit_line
 from scoring.ml.types import Dataset
@@ -28,6 +28,10 @@ LONGEST = 4.0
 STOPPED_AFTER = 2
 #: Options that count passes over the data, by the phases in which these are reported; a trial makes one of each.
 PASSES = {"contrast": "pretrain", "training": "epochs", "evaluating": "epochs"}
+
+
+#: Trains by a job: `fit.run_job`.
+RunJob: TypeAlias = Callable[[FitJob], Any]
 
 
 class Trial(NamedTuple):
@@ -48,15 +52,15 @@ class Trial(NamedTuple):
 recent: dict[object, tuple[float, list[Trial]]] = {}
 
 
-def time_trials(job: FitJob) -> tuple[float, float]:
-    """Return the seconds of a training of a `job`, and those after its last step.
+def time_trials(job: FitJob, run_job: RunJob) -> tuple[float, float]:
+    """Return the seconds of a training of a `job` by `run_job`, and those after its last step.
 
     Processor time is measured, and the ratio of the clock to it: load by other work changes the latter alone.
     """
     key = (job.name, job.profile, job.aspect, job.train.name, *sorted(map(str, job.options.items())))
     began, trials = recent.get(key, (0.0, []))
     if not trials or time.monotonic() - began > KEPT_SECONDS:
-        trials = make_trials(job)
+        trials = make_trials(job, run_job)
         recent[key] = time.monotonic(), trials
     size = _count(job.train)
     first, last = trials[0], trials[-1]
@@ -86,23 +90,24 @@ def _count(data: Dataset) -> int:
     return len(data.items) + len(data.dialogues)
 
 
-def make_trials(job: FitJob) -> list[Trial]:
+def make_trials(job: FitJob, run_job: RunJob) -> list[Trial]:
+    """Return a trial for either size of `SIZES` of a `job`, trained by `run_job`."""
     with torch.random.fork_rng(range(torch.cuda.device_count())):
-        small = _try_size(job, SIZES[0])  # the first one also loads the libraries
-        return [_try_size(job, small.size), _try_size(job, max(SIZES[1], small.size))]
+        small = _try_size(job, run_job, SIZES[0])  # the first one also loads the libraries
+        return [_try_size(job, run_job, small.size), _try_size(job, run_job, max(SIZES[1], small.size))]
 
 
-def _try_size(job: FitJob, size: int) -> Trial:
+def _try_size(job: FitJob, run_job: RunJob, size: int) -> Trial:
     """A trial with about `size` items and dialogues, with more if these are too few."""
     whole = _count(job.train)
     while size < whole:
         part = _take(job.train, size / whole)
         dev = None if job.dev is None else _take(job.dev, size / whole)
         try:
-            return run_trial(job, part, dev)
+            return run_trial(job, run_job, part, dev)
         except TrainingDataError:
             size *= 2
-    return run_trial(job, job.train, job.dev)
+    return run_trial(job, run_job, job.train, job.dev)
 
 
 def _take(data: Dataset, share: float) -> Dataset:
@@ -139,7 +144,8 @@ class TrialClock:
         self.last = now
 
 
-def run_trial(job: FitJob, train: Dataset, dev: Dataset | None) -> Trial:
+def run_trial(job: FitJob, run_job: RunJob, train: Dataset, dev: Dataset | None) -> Trial:
+    """Return the times of a trial of a `job` by `run_job` on the parts `train` and `dev`."""
     options: dict[str, Any] = {**job.options}
     options |= {name: min(1, job.integer(name)) for name in PASSES.values() if name in options}
     if "pool_size" in options:  # replies that a language model makes

@@ -13,7 +13,7 @@ from scoring.ml import catalogue, plan
 from scoring.ml.errors import TooFewData
 from scoring.ml.training import trial
 from scoring.ml.training.estimate import RANGE
-from scoring.ml.training.fit import make_job
+from scoring.ml.training.fit import make_job, run_job
 from scoring.ml.training.job import FitJob, TrainingProgress
 from scoring.ml.training.trial import Trial, time_trials
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
@@ -83,8 +83,8 @@ def test_seconds_by_hand(encoder: str, monkeypatch: pytest.MonkeyPatch, options:
     job = replace(job, options={**job.options, **options})
     trials = [Trial(8, 1.0, 0.1, 0.5, 0.2, 1.5, 2), Trial(32, 4.0, 0.4, 2.0, 0.8, 2.0, 6)]
     monkeypatch.setattr(trial, "recent", {})
-    monkeypatch.setattr(trial, "make_trials", lambda job: trials)
-    seconds, after = time_trials(job)
+    monkeypatch.setattr(trial, "make_trials", lambda job, run_job: trials)
+    seconds, after = time_trials(job, run_job)
     assert after == pytest.approx(2 * 2.5)
     assert seconds == pytest.approx(2 * (12.5 + 4 * 1.25 + passes * 6.25 + 2.5))
 
@@ -92,9 +92,9 @@ def test_seconds_by_hand(encoder: str, monkeypatch: pytest.MonkeyPatch, options:
 def test_long_pass_is_ended_and_computed(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass of 16 items has a step for each set; it ends after the first."""
     job = make_ream_job(encoder, 16, batch_size=1)
-    whole = trial.run_trial(job, job.train, None)
+    whole = trial.run_trial(job, run_job, job.train, None)
     monkeypatch.setattr(trial, "LONGEST", 0.0)
-    ended = trial.run_trial(job, job.train, None)
+    ended = trial.run_trial(job, run_job, job.train, None)
     assert ended.steps == whole.steps > 1
     assert ended.epochs > 0
     clock = trial.TrialClock(job)
@@ -107,14 +107,14 @@ def test_trials_grow_until_they_are_large_enough(encoder: str, monkeypatch: pyte
     """Parts of less than 40 items are refused; the training itself is of 100."""
     sizes: list[int] = []
 
-    def run(job: FitJob, train: Dataset, dev: Dataset | None) -> Trial:
+    def run(job: FitJob, run_job: Any, train: Dataset, dev: Dataset | None) -> Trial:
         sizes.append(len(train.items))
         if len(train.items) < 40:
             raise TooFewData("ream", "more")
         return Trial(len(train.items), 1.0, 0.0, 1.0, 0.0, 1.0, 1)
 
     monkeypatch.setattr(trial, "run_trial", run)
-    trials = trial.make_trials(make_ream_job(encoder))
+    trials = trial.make_trials(make_ream_job(encoder), run_job)
     assert sizes == [8, 16, 32, 64, 64, 64]
     assert [one.size for one in trials] == [64, 64]
 
@@ -122,15 +122,15 @@ def test_trials_grow_until_they_are_large_enough(encoder: str, monkeypatch: pyte
 def test_folds_share_their_trials(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def make(job: FitJob) -> list[Trial]:
+    def make(job: FitJob, run_job: Any) -> list[Trial]:
         calls.append(len(job.train.items))
         return [Trial(16, 1.0, 0.0, 1.0, 0.0, 1.0, 1)]
 
     monkeypatch.setattr(trial, "recent", {})
     monkeypatch.setattr(trial, "make_trials", make)
-    assert time_trials(make_ream_job(encoder)) == time_trials(make_ream_job(encoder))
-    time_trials(make_ream_job(encoder, epochs=3))
-    time_trials(make_ream_job(encoder, 90))  # another fold
+    assert time_trials(make_ream_job(encoder), run_job) == time_trials(make_ream_job(encoder), run_job)
+    time_trials(make_ream_job(encoder, epochs=3), run_job)
+    time_trials(make_ream_job(encoder, 90), run_job)  # another fold
     assert calls == [100, 100]
 
 
