@@ -79,6 +79,17 @@ def few_draws_in_module() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def few_penalties() -> Iterator[None]:
+    """Two penalties of a head instead of nine, for tests of everything after it: choosing takes two thirds of a tiny
+    training."""
+    from scoring.ml.training import head
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(head, "PENALTIES", (1.0, 0.1))
+        yield
+
+
 def _use_few_draws(patch: pytest.MonkeyPatch) -> None:
     from scoring.boards.systems.rankings import read_draws
 
