@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -124,7 +124,8 @@ class TrialClock:
     """Receives the reports of a trial: `seconds` by part, `steps` of a pass and the `share` that was made."""
 
     def __init__(self, job: FitJob) -> None:
-        self.job, self.seconds = job, Counter[str]()
+        self.job = job
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.last, self.steps, self.share = time.perf_counter(), 0, 1.0
 
     def __call__(self, progress: TrainingProgress) -> None:
