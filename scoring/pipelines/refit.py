@@ -78,8 +78,8 @@ def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
 
 
 class Refit:
-    """All outputs of the project, and the ratings to learn from: all of them, because no output is scored by a model
-    that learned from its group."""
+    """All outputs of the project, and the ratings to learn from. No part is held out, because no output is scored
+    by a model that learned from its group."""
 
     def __init__(self, context: RunContext) -> None:
         from scoring.ml.encoders.source import find_encoder
