@@ -82,9 +82,14 @@ def add_estimate(job: FitJob, result: Plan) -> Plan:
             "processes": job.processes
         }
         result = replace(result, notes=(*result.notes, note))
-    if result.measure is None and not result.by_trials:
+    if result.measure is not None:
+        seconds, after = result.measure()
+    elif result.by_trials:
+        seconds, after = time_trials(job, run_job)
+    elif result.seconds is not None:
+        seconds, after = result.seconds, result.afterwards
+    else:
         return result
-    seconds, after = time_trials(job, run_job) if result.measure is None else result.measure()
     seconds /= 1 if devices < job.processes else devices
     return replace(result, seconds=seconds, afterwards=after, measure=None, seconds_range=estimate_range(seconds))
 
