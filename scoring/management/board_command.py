@@ -8,8 +8,7 @@ from evalapp.accounts.models import Project
 from evalapp.common import commands
 from scoring.boards.base import Query
 from scoring.boards.render.console import as_text
-from scoring.services.leaderboards import get_leaderboard
-from scoring.services.looks import record_table_looks
+from scoring.services.leaderboards import get_leaderboard, record_table_looks
 
 
 class BoardCommand(commands.Command):

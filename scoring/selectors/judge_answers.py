@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput, NotThere
 from evalapp.common.models import Run
+from evalapp.names import natural_key
 
 from ..models import Evaluator, JudgeAnswer
 from .judged_units import Unit, iterate_units
@@ -125,7 +126,8 @@ def _describe_unit(unit: Unit, place: int) -> dict[str, Any]:
 def iterate_exported_answers(*, project: Project) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield ("judge_answers", row) of every judge whose prompts are known here, for an export; see
     `iterate_answer_rows`."""
-    for evaluator in Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE).order_by("slug"):
+    judges = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE)
+    for evaluator in sorted(judges, key=lambda judge: natural_key(judge.slug)):
         if len(evaluator.record.get("examples", ())) < evaluator.options["examples"]:
             continue
         for row in iterate_answer_rows(evaluator, make_reader(evaluator)):

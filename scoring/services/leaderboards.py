@@ -4,7 +4,7 @@ run while the page shows the last table with its age; outdated ones before an ex
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from annotation.models.data import ORIGINAL
 from annotation.selectors.filters import get_active_filter, make_filter_signature
 from evalapp import __version__
 from evalapp.accounts.models import Project, User
+from evalapp.common import audit
 from evalapp.common.errors import BadInput, EvalappError
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run, queue_has_worker
@@ -26,14 +27,14 @@ from evalapp.side_figures import collect_failures, note_failures, side_figure
 from scoring.boards.base import Progress, Query
 from scoring.boards.registry import get_board
 
-from ..models import Leaderboard, ScoreSet
+from ..models import Evaluator, Leaderboard, ScoreSet
 from ..selectors import leaderboards as tables
 from ..selectors.aspects import find_campaign
 from ..selectors.exports import list_exported_queries, read_stored_query
 from ..selectors.games import find_judge, games_under_way, how_to_play, is_old, latest_games
 from ..selectors.inputs import get_reference_set
+from ..selectors.judge_split import LOOKED, iterate_looks
 from ..selectors.staleness import with_staleness
-from .looks import record_table_looks
 
 #: Maximum number of judgements or scores to read in a request (about half a second).
 MAX_ROWS_IN_REQUEST = 20_000
@@ -48,7 +49,9 @@ MAX_GLICKO_IN_REQUEST = 3
 #: Number of tables renewed after scoring: the most recently computed.
 MAX_RENEWED = 5
 #: Kinds of run that change scores.
-SCORING = ("score", "train", "combine")
+SCORING = ("score", "refit", "train", "combine")
+#: Tables without human judgements.
+_WITHOUT_PEOPLE = ("matrix",)
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,34 @@ def answer_leaderboard(*, project: Project, query: Query, user: Any = None) -> A
     if answer.table is not None:
         record_table_looks(project=project, user=user, table=answer.table)
     return answer
+
+
+def record_table_looks(*, project: Project, user: Any = None, table: Mapping[str, Any]) -> None:
+    """Record that a table compared judges with people in all groups: once for each kind of table, aspect and signature
+    of a judge, because the same table tells nothing new."""
+    shown = _find_signatures(table)
+    if not shown or table["kind"] in _WITHOUT_PEOPLE:
+        return
+    judges = Evaluator.objects.filter(project=project, kind=Evaluator.Kind.JUDGE, slug__in=shown)
+    wanted = {
+        slug: {"table": table["kind"], "aspect": table.get("aspect", ""), "signature": shown[slug]}
+        for slug in judges.values_list("slug", flat=True)
+    }
+    known = [(look.evaluator, look.figures) for look in iterate_looks(project, list(wanted))] if wanted else []
+    for slug, figures in wanted.items():
+        if (slug, figures) not in known:
+            audit.record(verb=LOOKED, project=project, actor=user, object=slug, figures=figures)
+
+
+def _find_signatures(table: Mapping[str, Any]) -> dict[str, str]:
+    """Return the signatures of the evaluators that may be judges."""
+    if table.get("assist"):
+        return {table["assist"]: table["evaluator"]["signature"]}
+    return {
+        row["evaluator"]: row.get("signature", "")
+        for row in table["rows"]
+        if "evaluator" in row and row.get("kind", Evaluator.Kind.JUDGE) == Evaluator.Kind.JUDGE
+    }
 
 
 def _answer(project: Project, query: Query, user: Any) -> Answer:

@@ -27,6 +27,7 @@ from evalapp.stats.correlation.meta_evaluation import (
 )
 from evalapp.stats.resampling.bootstrap import (
     DEFAULT_BOOTSTRAP,
+    DEFAULT_CONFIDENCE,
     Bootstrap,
     resampled_sums,
     with_interval,
@@ -153,7 +154,7 @@ def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT
     columns = np.stack([difference[used], np.ones(n)], axis=1)
     sums = resampled_sums(columns, codes, len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)
     point = Estimate.point(float(difference[used].mean()), n)
-    return add_interval(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap=bootstrap)
+    return add_interval(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap.confidence)
 
 
 def _resample(
@@ -177,15 +178,15 @@ def _resample(
     drawn = [one for _estimate, one, _n in result]
     same = len({len(one) for one in drawn}) == 1
     values = np.mean(drawn[:-1], axis=0) - last_drawn if same else np.empty(0)
-    return add_interval(point, values, n_clusters, bootstrap=bootstrap)
+    return add_interval(point, values, n_clusters, bootstrap.confidence)
 
 
 def add_interval(
-    point: Estimate, values: FloatArray, clusters: dict[str, int], *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP
+    point: Estimate, values: FloatArray, clusters: dict[str, int], confidence: float = DEFAULT_CONFIDENCE
 ) -> Difference:
     """Return the difference `point` with interval and p (as in `compare`) from its `values` (resamples,) in resamples
-    of `clusters`, their number by name; `bootstrap` has the level of confidence."""
-    estimate = with_interval(point, values, clusters=clusters, confidence=bootstrap.confidence)
+    of `clusters`, their number by name, at a level of `confidence`."""
+    estimate = with_interval(point, values, clusters=clusters, confidence=confidence)
     # Resamples without variance are informative only if both are equal in each.
     known = estimate.has_interval or (values.size and not values.any())
     return Difference(estimate, _bootstrap_p(values) if known else None, None)

@@ -26,7 +26,7 @@ from evalapp.stats.correlation.dialogue import calibrated_correlations, dialogue
 from evalapp.stats.correlation.matrix import correlation_matrix
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate, resample_correlation
 from evalapp.stats.correlation.pair_tests import PairTests
-from evalapp.stats.correlation.paired import compare
+from evalapp.stats.correlation.paired import compare, compare_replicates, compare_shares
 from evalapp.stats.correlation.pairs import acc_eq, calibrate_ties, tau_eq
 from evalapp.stats.correlation.significance import compare_all, compare_verdicts
 from evalapp.stats.correlation.slices import slice_estimates
@@ -97,6 +97,9 @@ CALLS = [
          lambda result: result.estimates),
     Call(resample_correlation, (GOOD, HUMAN, ITEM, SYSTEM), {"settings": SEGMENTS, "bootstrap": RESAMPLED}, BY_ITEM),
     Call(compare, (GOOD, POOR, HUMAN, ITEM, SYSTEM), {"settings": SEGMENTS, "bootstrap": RESAMPLED}, BY_ITEM),
+    Call(compare_replicates, ([GOOD, HUMAN + POOR], POOR, HUMAN, ITEM, SYSTEM),
+         {"settings": SEGMENTS, "bootstrap": RESAMPLED}, BY_ITEM),
+    resampled(compare_shares, OUTCOMES["good"], OUTCOMES["fair"], cluster=BY_ITEM),
     resampled(acc_eq, GOOD, HUMAN, ITEM, cluster=BY_ITEM),
     resampled(tau_eq, GOOD, HUMAN, ITEM, cluster=BY_ITEM),
     resampled(calibrate_ties, GOOD, HUMAN, ITEM, cluster=BY_ITEM),

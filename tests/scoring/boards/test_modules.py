@@ -46,4 +46,4 @@ def test_page_of_a_board_passes_through_few_modules(scored, client, page):
     client.get(address)  # computes and stores the table
     modules = trace_modules(lambda: client.get(address))
     assert len(modules) > 4
-    assert len(modules) <= MOST, sorted(modules)
+    assert len(modules) <= MOST, " ".join(sorted(modules))

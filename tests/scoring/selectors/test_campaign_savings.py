@@ -41,13 +41,14 @@ def campaign(cast):
         )
     plan = {
         "name": "Quality", "kind": "likert", "aspects": [{"name": "quality", "low": 1, "high": 7}],
-        "items": {"sample": 30},
+        "items": {"sample": 30, "seed": 1},
     }  # fmt: skip
     campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
     campaign = open_campaign(campaign=campaign, user=cast.researcher, here=True)
+    noise = dict(zip(value, rng.normal(size=len(value)), strict=True))
     while (shown := get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown) is not None:
         output = Unit.objects.get(pk=shown.unit_id).output_a_id
-        answer = {"quality": int(np.clip(round(value[output] + rng.normal()), 1, 7))}
+        answer = {"quality": int(np.clip(round(value[output] + noise[output]), 1, 7))}
         submit_answer(user=cast.annotator, public=shown.public, submission=uuid4(), answer=answer)
     return campaign
 
