@@ -105,13 +105,15 @@ def test_trained_rows_are_compared_with_ridge(rated, settings, client):
 
 def test_scores_of_systems_are_compared_with_m1(rated, settings, client):
     aspect = Aspect.objects.get(project=rated.project, name="quality")
+    outputs = Output.objects.filter(project=rated.project).select_related("system").order_by("item", "pk")
+    place = {item: k for k, item in enumerate(dict.fromkeys(output.item_id for output in outputs))}
     # Longer texts are more often as good as the reference.
     Comparison.objects.bulk_create(
         Comparison(
             project=rated.project, output_a=output, reference=0, aspect=aspect, rater="judge",
-            verdict="tie" if output.pk % 5 < 2 * "abc".index(output.system.name[-1]) else "b",
+            verdict="tie" if place[output.item_id] % 5 < 2 * "abc".index(output.system.name[-1]) else "b",
         )
-        for output in Output.objects.filter(project=rated.project).select_related("system")
+        for output in outputs
     )  # fmt: skip
     text = command(settings, "p-sys", "--aspect", "quality", "--seeds", "1", "--set", "epochs=1")
     assert "M1: quality" in text
