@@ -95,15 +95,10 @@ def compare(
     segments, no grouping); it treats outputs as independent, although outputs of the same item are not. System level:
     the interval of `jackknife.difference_ends`, the p of PERM-SYSTEMS (`exchanges`), None below 6 systems."""
     refuse_options(settings, "interval")
-    x, y = float_column(a, "a"), float_column(b, "b")
-    h = float_column(human, "human", len(x))
-    whole = np.isfinite(x) & np.isfinite(y) & np.isfinite(h)
-    columns = [identifiers(column, name, len(x))[whole] for column, name in ((item, "item"), (system, "system"))]
-    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(x))[whole]
-    x, y, h = x[whole], y[whole], h[whole]
+    (x, y), h, columns, drawn = _select_whole([a, b], human, item, system, bootstrap)
     if settings.level == "system":
         return _compare_systems((x, y), h, columns, settings.coefficient, bootstrap)
-    result = _resample([x], y, h, columns, settings, bootstrap.with_cluster(clusters))
+    result = _resample([x], y, h, columns, settings, drawn)
     if not result.estimate.is_defined:
         return result
     if (settings.coefficient, settings.level, settings.grouping) != ("pearson", "segment", "none"):
@@ -129,14 +124,8 @@ def compare_replicates(
     Raises ValueError for another level than segments."""
     if settings.level != "segment":
         raise ValueError(f"replicates are compared over segments, not at the level {settings.level}")
-    h = float_column(human, "human")
-    metrics = [float_column(column, "scores", len(h)) for column in (*replicates, rival)]
-    whole = np.isfinite(np.stack([*metrics, h])).all(axis=0)
-    columns = [identifiers(column, name, len(h))[whole] for column, name in ((item, "item"), (system, "system"))]
-    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(h))[whole]
-    *own, other = (column[whole] for column in metrics)
-    drawn = bootstrap.with_cluster(clusters)
-    return _resample(own, other, h[whole], columns, settings, drawn)
+    (*own, other), h, columns, drawn = _select_whole([*replicates, rival], human, item, system, bootstrap)
+    return _resample(own, other, h, columns, settings, drawn)
 
 
 def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP) -> Difference:
@@ -155,6 +144,18 @@ def compare_shares(a: ArrayLike, b: ArrayLike, *, bootstrap: Bootstrap = DEFAULT
     sums = resampled_sums(columns, codes, len(labels), resamples=bootstrap.resamples, seed=bootstrap.seed)
     point = Estimate.point(float(difference[used].mean()), n)
     return add_interval(point, sums[:, 0] / sums[:, 1], {"groups of items": len(labels)}, bootstrap.confidence)
+
+
+def _select_whole(
+    scores: Sequence[ArrayLike], human: ArrayLike, item: ArrayLike, system: ArrayLike, bootstrap: Bootstrap
+) -> tuple[list[FloatArray], FloatArray, list[NDArray[Any]], Bootstrap]:
+    """Return scores of each metric, human ones, items and systems, and the clusters, of outputs with all values."""
+    h = float_column(human, "human")
+    metrics = [float_column(column, "scores", len(h)) for column in scores]
+    whole = np.isfinite(np.stack([*metrics, h])).all(axis=0)
+    columns = [identifiers(column, name, len(h))[whole] for column, name in ((item, "item"), (system, "system"))]
+    clusters = None if bootstrap.cluster is None else identifiers(bootstrap.cluster, "cluster", len(h))[whole]
+    return [column[whole] for column in metrics], h[whole], columns, bootstrap.with_cluster(clusters)
 
 
 def _resample(

@@ -8,25 +8,21 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from evalapp.stats.agreement.judged import resolve_raters
-from evalapp.stats.core.estimate import Estimate
-from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.coefficients import spearman
-from evalapp.stats.correlation.paired import add_interval
 from evalapp.stats.ranking.m1_ratings import compare_with_reference
 from evalapp.stats.ranking.systems import rank_by_m1
-from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap, ClusterDraws, with_interval
+from evalapp.stats.resampling.bootstrap import DEFAULT_RESAMPLES, Bootstrap, ClusterDraws
 from scoring.ml.base import Evaluator, Floats
-from scoring.ml.studies.kinds import RIVAL
 from scoring.ml.training.record import name_group, score_by_aspect
 from scoring.ml.types import Dataset, Record
 
-#: The column of the coefficient, and the seed of the resamples, which are the same for all scorers.
-COLUMN, SEED = "m1_spearman", 13
+#: Seed of the resamples, which are the same for all scorers.
+SEED = 13
 #: Systems that a coefficient needs.
 LEAST_SYSTEMS = 3
 #: Values of systems (resamples, n) in resampled groups.
@@ -133,40 +129,3 @@ def _measure(scorer: Evaluator, records: Sequence[Record], aspect: str) -> tuple
 
 def _divide(sums: Floats) -> Floats:
     return np.asarray(sums[..., 0] / sums[..., 1])
-
-
-def tabulate_order(
-    aspect: str, order: SystemOrder, found: Mapping[str, Sequence[Sequence[float | None]]]
-) -> dict[str, Any]:
-    """Return a table of coefficients with M1: a row for each scorer, from what `order.correlate` has `found` for its
-    trainings. A figure is the mean over trainings with an interval over groups of items, and so is its difference from
-    the rival."""
-    n = len(order.systems)
-    draws = {
-        label: np.array([[math.nan if value is None else value for value in one] for one in every]).mean(axis=0)
-        for label, every in found.items()
-    }
-    groups = {"groups of items": order.n_groups}
-    cells: dict[str, dict[str, Any]] = {label: {} for label in draws}
-    for label, values in draws.items():
-        undefined = Estimate.undefined("the scores of all systems are equal", n)
-        point = Estimate.point(values[0], n) if math.isfinite(values[0]) else undefined
-        cells[label][COLUMN] = _make_cell(with_interval(point, values[1:], clusters=groups))
-    columns = [COLUMN]
-    if RIVAL in draws and len(draws) > 1:
-        columns.append(f"over_rival:{COLUMN}")
-        differences = {}
-        for label, values in draws.items():
-            gap = values - draws[RIVAL]
-            if label != RIVAL and math.isfinite(gap[0]):
-                differences[label] = add_interval(Estimate.point(gap[0], n), gap[1:], groups)
-        adjusted = holm([one.p for one in differences.values()])
-        for (label, one), p in zip(differences.items(), adjusted, strict=True):
-            cells[label][columns[1]] = _make_cell(one.estimate) | {"p": one.p, "p_holm": p}
-    rows = [{"label": label, "cells": own} for label, own in cells.items()]
-    return {"name": aspect, "columns": columns, "rows": rows, "tests": {}, "items": None}
-
-
-def _make_cell(estimate: Estimate) -> dict[str, Any]:
-    cell = estimate.as_dict()
-    return {**cell, "sd": None, "over": "groups" if cell["low"] is not None else "", "values": [cell["value"]]}

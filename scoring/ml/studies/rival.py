@@ -1,4 +1,4 @@
-"""Differences of trained evaluators from the rival, on the same outputs and pairs of the test part.
+"""Differences of trained evaluators from the rival, on the same outputs, pairs and systems of the test part.
 
 Explained in docs/explanation/evaluators/studies.md#figures."""
 
@@ -10,12 +10,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings
-from evalapp.stats.correlation.paired import Difference, compare_replicates, compare_shares
-from evalapp.stats.resampling.bootstrap import Bootstrap
+from evalapp.stats.correlation.paired import Difference, add_interval, compare_replicates, compare_shares
+from evalapp.stats.resampling.bootstrap import Bootstrap, with_interval
 from scoring.ml.base import Floats
 from scoring.ml.studies.kinds import RIVAL
+from scoring.ml.studies.m1 import SystemOrder
 from scoring.ml.studies.measures import StudyData
 from scoring.ml.studies.steps import Step
 from scoring.ml.training.gold import collect_rated_outputs
@@ -24,10 +26,10 @@ from scoring.ml.training.verdicts import collect_pairs
 
 #: Prefix of a column of differences from the rival.
 OVER = "over_rival:"
+#: The column of the coefficient with M1.
+WITH_M1 = "m1_spearman"
 #: Compares the values of all trainings of a row with those of the rival.
 _Compare: TypeAlias = Callable[[list[Floats], Floats], Difference]
-
-
 #: Values of all trainings of each row.
 _Values: TypeAlias = dict[str, list[Floats]]
 _Results: TypeAlias = Sequence[tuple[Step, Mapping[str, Any]]]
@@ -113,12 +115,49 @@ def _compare_rows(values: _Values, compare: _Compare) -> dict[str, dict[str, Any
     if RIVAL not in values:
         return {}
     rival = values[RIVAL][0]
-    found = {label: compare(own, rival) for label, own in values.items() if label != RIVAL}
-    adjusted = holm([difference.p for difference in found.values()])
+    return _make_cells({label: compare(own, rival) for label, own in values.items() if label != RIVAL})
+
+
+def _make_cells(differences: Mapping[str, Difference]) -> dict[str, dict[str, Any]]:
+    """The cells of the differences of all rows, with p adjusted by Holm."""
+    adjusted = holm([one.p for one in differences.values()])
     return {
-        label: {
-            **difference.estimate.as_dict(), "sd": None, "over": "groups", "p": difference.p, "p_holm": p,
-            "values": [difference.as_dict()["value"]],
-        }
-        for (label, difference), p in zip(found.items(), adjusted, strict=True)
-    }  # fmt: skip
+        label: _make_cell(one.estimate) | {"p": one.p, "p_holm": p}
+        for (label, one), p in zip(differences.items(), adjusted, strict=True)
+    }
+
+
+def _make_cell(estimate: Estimate) -> dict[str, Any]:
+    cell = estimate.as_dict()
+    return {**cell, "sd": None, "over": "groups" if cell["low"] is not None else "", "values": [cell["value"]]}
+
+
+def tabulate_order(
+    aspect: str, order: SystemOrder, found: Mapping[str, Sequence[Sequence[float | None]]]
+) -> dict[str, Any]:
+    """Return a table of coefficients with M1: a row for each scorer, from what `order.correlate` has `found` for its
+    trainings. A figure is the mean over trainings with an interval over groups of items, and so is its difference from
+    the rival."""
+    n = len(order.systems)
+    draws = {
+        label: np.array([[math.nan if value is None else value for value in one] for one in every]).mean(axis=0)
+        for label, every in found.items()
+    }
+    groups = {"groups of items": order.n_groups}
+    cells: dict[str, dict[str, Any]] = {label: {} for label in draws}
+    for label, values in draws.items():
+        undefined = Estimate.undefined("the scores of all systems are equal", n)
+        point = Estimate.point(values[0], n) if math.isfinite(values[0]) else undefined
+        cells[label][WITH_M1] = _make_cell(with_interval(point, values[1:], clusters=groups))
+    columns = [WITH_M1]
+    if RIVAL in draws and len(draws) > 1:
+        columns.append(f"{OVER}{WITH_M1}")
+        differences = {}
+        for label, values in draws.items():
+            gap = values - draws[RIVAL]
+            if label != RIVAL and math.isfinite(gap[0]):
+                differences[label] = add_interval(Estimate.point(gap[0], n), gap[1:], groups)
+        for label, cell in _make_cells(differences).items():
+            cells[label][columns[1]] = cell
+    rows = [{"label": label, "cells": own} for label, own in cells.items()]
+    return {"name": aspect, "columns": columns, "rows": rows, "tests": {}, "items": None}

@@ -15,9 +15,9 @@ from evalapp.stats.core.replicates import blocked_anova, estimate_mean, one_way_
 from evalapp.stats.correlation.pair_tests import PairTests
 from evalapp.stats.correlation.significance import compare_all
 from scoring.ml.studies.kinds import Kind
-from scoring.ml.studies.m1 import make_order, tabulate_order
+from scoring.ml.studies.m1 import make_order
 from scoring.ml.studies.measures import StudyData
-from scoring.ml.studies.rival import add_differences
+from scoring.ml.studies.rival import add_differences, tabulate_order
 from scoring.ml.studies.steps import Step
 from scoring.ml.training.gold import collect_rated_outputs
 from scoring.ml.training.record import record_groups

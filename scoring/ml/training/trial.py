@@ -28,8 +28,6 @@ LONGEST = 4.0
 STOPPED_AFTER = 2
 #: Options that count passes over the data, by the phases in which these are reported; a trial makes one of each.
 PASSES = {"contrast": "pretrain", "training": "epochs", "evaluating": "epochs"}
-
-
 #: Trains by a job: `fit.run_job`.
 RunJob: TypeAlias = Callable[[FitJob], Any]
 

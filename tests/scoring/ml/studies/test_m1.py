@@ -9,8 +9,9 @@ import pytest
 
 from scoring.ml import load
 from scoring.ml.studies.kinds import Variant, get_kind
-from scoring.ml.studies.m1 import collect_verdicts, make_order, tabulate_order
+from scoring.ml.studies.m1 import collect_verdicts, make_order
 from scoring.ml.studies.measures import StudyData, measure_systems
+from scoring.ml.studies.rival import tabulate_order
 from scoring.ml.studies.steps import Step
 from scoring.ml.studies.table import tabulate
 from scoring.ml.types import Comparison, Dataset, Item, Output, Rating, System
