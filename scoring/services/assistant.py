@@ -30,14 +30,15 @@ MOST_OUTPUTS = 20_000
 
 
 def queue_refits() -> None:
-    """Queue a refit in each project with `EVERY` more judgements since the last one, whether that succeeded or not."""
+    """Queue a refit in each project with `EVERY` more judgements since the last one, whether that succeeded or not, or
+    with fewer, because a campaign was deleted."""
     judged = CampaignMember.objects.filter(
         campaign__project=OuterRef("pk"), campaign__kind=Campaign.Kind.LIKERT, last_at__gte=timezone.now() - RECENT
     )
     for project in Project.objects.filter(Exists(judged), deleting_at=None).order_by("pk"):
         last = Run.objects.filter(project=project, kind="refit").order_by("-pk").first()
         until = count_judgements(project=project)
-        if until < EVERY or (last is not None and (last.is_active or until // EVERY <= last.params["until"] // EVERY)):
+        if until < EVERY or (last is not None and (last.is_active or until // EVERY == last.params["until"] // EVERY)):
             continue
         if not explain_refusal(project):
             _enqueue(project, None, until, send=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from annotation.models import Item, Output, Rating
+from annotation.models import CampaignMember, Item, Output, Rating
 from annotation.services.campaigns import create_campaign, open_campaign
 from evalapp.common.models import Run
 from evalapp.common.runner import execute_run
@@ -168,6 +168,18 @@ def test_no_output_is_scored_by_ratings_of_its_group(client, cast, campaign):
     assert own_keys
     assert {key: after[key] for key in own_keys} == {key: before[key] for key in own_keys}
     assert after != before
+
+
+def test_removed_judgements_lead_to_a_refit(client, cast, campaign):
+    judge(client, cast, campaign, 2 * EVERY)
+    watch_events()
+    run_next()
+    CampaignMember.objects.filter(campaign=campaign).update(done=EVERY + 10)  # as if another campaign were deleted
+    watch_events()
+    assert [run.params["until"] for run in refits()] == [2 * EVERY, EVERY + 10]
+    run_next()
+    watch_events()
+    assert len(refits()) == 2
 
 
 def test_failed_refit_leaves_scores_and_judging_alone(client, cast, campaign, monkeypatch):
