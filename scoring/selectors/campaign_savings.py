@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,7 +118,7 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
 
 
 def _count_rated(system: list[str], human: Any) -> Counter[str]:
-    return Counter(name for name, rating in zip(system, human.tolist(), strict=True) if rating == rating)
+    return Counter(name for name, rating in zip(system, human.tolist(), strict=True) if not math.isnan(rating))
 
 
 def _load_outputs(campaign: Campaign, aspect: Any) -> RatedOutputs:
