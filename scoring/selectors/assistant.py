@@ -31,8 +31,8 @@ class Fit:
         """Return two sentences: what the assistant is, and its last fit."""
         text = _(
             "%(name)s, the default assistant, is a regression on text vectors, fitted again every %(every)s "
-            "judgements; no output is scored by a model that has learned from its group. Last fit: %(when)s, at "
-            "%(judgements)s judgements, from %(outputs)s rated outputs."
+            "judgements; no output is scored by a model that has learned from its group. Last fit: %(when)s, "
+            "after %(judgements)s judgements in campaigns, from %(outputs)s rated outputs."
         )
         return text % {
             "name": ASSISTANT, "every": EVERY, "when": f"{self.at:%Y-%m-%d %H:%M} UTC",

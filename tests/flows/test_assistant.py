@@ -104,7 +104,7 @@ def test_judgements_lead_to_assisted_estimates(client, cast, campaign, tmp_path)
     assert "Assisted by ridge" in read(client, systems)
     page = read(client, f"{systems}?assist=ridge")
     assert 'value="ridge" selected' in page
-    fit = f"at {EVERY} judgements, from {run.result['learned_from']} rated outputs."
+    fit = f"after {EVERY} judgements in campaigns, from {run.result['learned_from']} rated outputs."
     assert fit in page
     assert fit in read(client, f"/projects/alpha/campaigns/{campaign.pk}/quality/")
     assert fit in read(client, "/projects/alpha/evaluators/ridge/")
@@ -123,7 +123,7 @@ def test_judgements_lead_to_assisted_estimates(client, cast, campaign, tmp_path)
     assert ScoreSet.objects.get(evaluator__slug="ridge").pk == score_set.pk
     assert dict(Score.objects.values_list("output", "value")) != before
     client.force_login(cast.researcher)
-    assert f"at {2 * EVERY + 1} judgements" in read(client, f"{systems}?assist=ridge")
+    assert f"after {2 * EVERY + 1} judgements" in read(client, f"{systems}?assist=ridge")
     command("dump", "alpha", str(tmp_path / "out"))
     outcomes = recompute_folder(tmp_path / "out")
     assert any(outcome.exported.get("assist") == "ridge" for outcome in outcomes)
@@ -200,7 +200,7 @@ def test_failed_refit_leaves_scores_and_judging_alone(client, cast, campaign, mo
     assert len(refits()) == 2, "a failed refit is not repeated at once"
     judge(client, cast, campaign, 1)
     client.force_login(cast.researcher)
-    assert f"at {EVERY} judgements" in read(client, "/projects/alpha/systems/?assist=ridge")
+    assert f"after {EVERY} judgements" in read(client, "/projects/alpha/systems/?assist=ridge")
 
 
 def test_it_is_offered_before_its_first_fit(client, cast, campaign):
