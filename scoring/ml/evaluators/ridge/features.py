@@ -82,9 +82,11 @@ def build_features(vectors: Floats, rows: Rows, sides: Sequence[str]) -> Floats:
 
 def measure_columns(features: Floats) -> tuple[Floats, Floats]:
     """Return mean and spread of each column without missing values; 0 and 1 for columns without any."""
-    known = ~np.isnan(features)
-    n = np.maximum(known.sum(axis=0), 1)
-    filled = np.where(known, features, 0.0)
-    mean = filled.sum(axis=0) / n
-    spread = np.sqrt((np.where(known, features - mean, 0.0) ** 2).sum(axis=0) / n)
+    missing = np.isnan(features)
+    n = np.maximum(len(features) - missing.sum(axis=0), 1)
+    rest = np.where(missing, 0.0, features)
+    mean = rest.sum(axis=0) / n
+    rest -= mean
+    rest[missing] = 0.0
+    spread = np.sqrt(np.einsum("ij,ij->j", rest, rest) / n)
     return mean, np.where(spread > 1e-9, spread, 1.0)

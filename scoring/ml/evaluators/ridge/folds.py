@@ -50,17 +50,20 @@ def score_by_folds(
     if count < 2:
         raise ValueError("at least two rated groups are needed")
     fold = np.array([folds.get(name, -1) for name in groups])
-    models = [_fit(features, rated, ratings, groups, fold[rated] != number) for number in range(count)]
+    judged = np.asarray(features[rated], dtype=np.float64)
+    names = [groups[row] for row in rated.tolist()]
+    models = [_fit(judged, ratings, names, fold[rated] != number) for number in range(count)]
     weights = np.stack([model.weights for model in models], axis=1)
     shift = np.stack([model.mean * model.weights for model in models], axis=1)
-    bias = np.array([model.bias for model in models])
+    bias = np.array([model.bias for model in models]) - shift.sum(axis=0)
     values = np.empty(len(features))
     for start in range(0, len(features), BLOCK):
         own = slice(start, start + BLOCK)
-        block = np.asarray(features[own], dtype=np.float64)
-        known = ~np.isnan(block)
+        block = np.array(features[own], dtype=np.float64)
+        missing = np.isnan(block)
+        block[missing] = 0.0
         # A missing feature counts as the mean: its share of the score is 0.
-        by_model = np.where(known, block, 0.0) @ weights - known.astype(np.float64) @ shift + bias
+        by_model = block @ weights + missing.astype(np.float64) @ shift + bias
         place = np.maximum(fold[own], 0)[:, None]
         seen = np.take_along_axis(by_model, place, axis=1)[:, 0]
         values[own] = np.where(fold[own] >= 0, seen, by_model.mean(axis=1))
@@ -77,16 +80,11 @@ class _Model:
     penalty: float
 
 
-def _fit(
-    features: npt.NDArray[np.floating],
-    rated: Ints,
-    ratings: Floats,
-    groups: Sequence[str],
-    is_learned: npt.NDArray[np.bool_],
-) -> _Model:
-    rows = rated[is_learned]
-    own = np.asarray(features[rows], dtype=np.float64)
+def _fit(judged: Floats, ratings: Floats, groups: Sequence[str], is_learned: npt.NDArray[np.bool_]) -> _Model:
+    own = judged[is_learned]
     mean, spread = measure_columns(own)
-    standard = np.nan_to_num((own - mean) / spread, nan=0.0)
-    found = fit_ratings(standard, ratings[is_learned], [groups[row] for row in rows.tolist()])
+    own -= mean
+    own /= spread
+    own[np.isnan(own)] = 0.0
+    found = fit_ratings(own, ratings[is_learned], [groups[row] for row in np.flatnonzero(is_learned).tolist()])
     return _Model(mean, found.weights / spread, found.bias, found.penalty)
