@@ -7,12 +7,17 @@ from typing import Any
 
 import pytest
 import torch
+from transformers import BertConfig
 
+from scoring.ml import fit
 from scoring.ml.network import Network
+from scoring.ml.training import finetune as finetune_module
 from scoring.ml.training.curve import FinetuneResult
-from scoring.ml.training.finetune import FinetuneSettings, finetune
+from scoring.ml.training.finetune import FinetuneSettings, estimate_activations, finetune
 from scoring.ml.training.fit import make_job
+from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.steps import steps_taken
+from tests.scoring.ml.training.test_head import QUICK, rated
 from tests.scoring.ml.training.toy import toy_data
 
 
@@ -119,3 +124,23 @@ def test_patience_counts_consecutive_evaluations_without_improvement(
     # Each evaluation saw another weight; the best one is stored.
     assert len(set(seen)) == evaluations
     assert network.head.bias.item() == seen[kept - 1]
+
+
+def test_long_batches_are_recomputed_to_the_same_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dropout, whose masks must be drawn alike; perception also differentiates its gradients."""
+    encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
+    kept, again = [], []
+    for name, options in (("perception", {"penalty_every": 1}), ("shared-bert", {})):
+        for found, most in ((kept, 1 << 40), (again, 0)):
+            monkeypatch.setattr(finetune_module, "MOST_ACTIVATIONS", most)
+            trained = fit(name, rated(12), encoder=encoder, stages="together", seed=3, **QUICK, **options)
+            found.append(trained.artefact.network)
+    for network, other in zip(kept, again, strict=True):
+        assert not network.is_activation_checkpointing
+        assert other.is_activation_checkpointing
+        torch.testing.assert_close(dict(other.state_dict()), dict(network.state_dict()), rtol=1e-6, atol=1e-7)
+
+
+def test_estimate_of_activations_by_hand() -> None:
+    config = BertConfig(hidden_size=10, num_hidden_layers=2, num_attention_heads=5, intermediate_size=4)
+    assert estimate_activations(config, (3, 7)) == 4 * 2 * 3 * 7 * (200 + 3 * 5 * 7)
