@@ -295,16 +295,25 @@ def plan_picture(result: Mapping[str, Any], wanted: str = "") -> drawing.Picture
 def _plan_lines(result: Mapping[str, Any], title: str) -> drawing.Picture | None:
     lines = []
     for table in result["tables"]:
-        for column in ("gold", "predicted"):
+        # Results of earlier versions have no noise ceiling.
+        for column in ("gold", "predicted", "ceiling"):
             points = [
                 {"x": int(row["label"]), **{end: row["cells"][column][end] for end in ("value", "low", "high")}}
                 for row in table["rows"]
+                if column in row["cells"] and row["cells"][column]["value"] is not None
             ]
             name = name_label(column) if len(result["tables"]) == 1 else f"{table['name']}, {name_label(column)}"
-            lines.append({"name": name, "points": points})
-    if not any(line["points"] for line in lines):
+            if points:
+                lines.append({"name": name, "points": points})
+    if not lines:
         return None
     finding = _("Reliability of reference sets by size, measured and predicted.")
+    if "ceiling" in list_columns(result):
+        noise = _(
+            "The line “%(name)s” is what an error-free prediction would reach, because the measured reliability is "
+            "partly chance."
+        )
+        finding = f"{finding} {noise % {'name': name_label('ceiling')}}"
     paint = partial(
         drawing.draw_lines, lines, title=title, description=finding, axes=(_("references"), _("reliability"))
     )

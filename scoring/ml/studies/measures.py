@@ -253,30 +253,34 @@ def measure_selections(scorers: Mapping[str, Evaluator], data: StudyData, seed: 
 
 def measure_reliability(scorers: Mapping[str, Evaluator], data: StudyData, seed: int, tick: Tick) -> Measured:
     """Return measured and predicted reliability of reference sets by size, with the errors of the prediction and of the
-    mean of the size. The same sets are drawn for every scorer."""
+    mean of the size, and the highest R2 of a prediction, because the measured reliability is partly chance. The same
+    sets are drawn for every scorer."""
+    from scoring.ml.evaluators.ream.gold import split_variance
+
     parts: Parts = {}
     for label, scorer in scorers.items():
         rows: dict[str, dict[str, Cell]] = {}
-        for size, pairs in _draw_reliabilities(scorer, data.test, seed, tick).items():
-            gold, predicted = np.array(pairs).T
+        for size, drawn in _draw_reliabilities(scorer, data.test, seed, tick).items():
+            gold, predicted, n_answers = np.array(drawn).T
             mse, constant = float(((gold - predicted) ** 2).mean()), float(gold.var())
             figures = {
                 "gold": float(gold.mean()), "predicted": float(predicted.mean()), "mse": mse, "constant": constant,
                 "r2": 1 - mse / constant if constant > 0 else math.nan,
+                "ceiling": split_variance(gold, np.full(len(gold), gold.mean()), n_answers).ceiling,
             }  # fmt: skip
             rows[str(size)] = {name: make_cell(value, len(gold)) for name, value in figures.items()}
         parts[label] = rows
     return Measured(parts)
 
 
-def _draw_reliabilities(scorer: Any, test: Dataset, seed: int, tick: Tick) -> dict[int, list[tuple[float, float]]]:
-    """Gold and predicted reliability of the drawn sets of every item, by size."""
+def _draw_reliabilities(scorer: Any, test: Dataset, seed: int, tick: Tick) -> dict[int, list[tuple[float, float, int]]]:
+    """By size, of the drawn sets of every item: gold and predicted reliability, and the rated answers behind gold."""
     from scoring.ml.evaluators.ream.gold import ItemGold, draw_sets
     from scoring.ml.evaluators.ream.training import query_items
 
     method = cast(RatingMethod, str(scorer.settings["ratings"]))
     items = query_items(test, scorer.aspects[0], method)
-    result: dict[int, list[tuple[float, float]]] = {}
+    result: dict[int, list[tuple[float, float, int]]] = {}
     for done, item in enumerate(items, start=1):
         rng = np.random.default_rng([seed, *item.query.item.encode()])
         sets = draw_sets(len(item.references), SIZES, SETS_PER_SIZE, rng)
@@ -285,7 +289,7 @@ def _draw_reliabilities(scorer: Any, test: Dataset, seed: int, tick: Tick) -> di
         predicted = scorer.reliabilities(item.query, [[item.references[node] for node in nodes] for nodes in sets])
         for nodes, true, said in zip(sets, gold.tolist(), predicted.tolist(), strict=True):
             if math.isfinite(true) and math.isfinite(said):
-                result.setdefault(len(nodes), []).append((true, said))
+                result.setdefault(len(nodes), []).append((true, said, len(item.human)))
         tick(done, len(items))
     return dict(sorted(result.items()))
 

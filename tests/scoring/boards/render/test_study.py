@@ -85,6 +85,27 @@ def test_picture_shows_the_foremost_figure_or_the_wanted_one():
     assert plan_picture({**result, "tables": []}) is None
 
 
+def test_picture_of_reliabilities_has_the_noise_line_and_names_it():
+    cells = {"gold": make_cell(0.5), "predicted": make_cell(0.4), "ceiling": make_cell(0.3)}
+    table = {"name": "ream", "columns": list(cells), "rows": [{"label": "1", "cells": cells}], "tests": {}}
+    result = {**make_result("alpha"), "study": "reliability", "tables": [table]}
+    picture = plan_picture(result)
+    noise = (
+        "The line “highest R²” is what an error-free prediction would reach, because the measured reliability is "
+        "partly chance."
+    )
+    assert noise in picture.finding
+    svg = picture.draw("light").as_svg()
+    assert ">highest R²</text>" in svg
+    assert noise in svg
+    # A result of an earlier version has no such line.
+    earlier = {name: cells[name] for name in ("gold", "predicted")}
+    table |= {"columns": list(earlier), "rows": [{"label": "1", "cells": earlier}]}
+    picture = plan_picture(result)
+    assert "highest" not in picture.finding
+    assert "highest" not in picture.draw("light").as_svg()
+
+
 @pytest.mark.parametrize(
     ("label", "name"),
     [
