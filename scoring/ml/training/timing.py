@@ -56,13 +56,15 @@ class Work:
 
 
 class Timing(NamedTuple):
-    """Seconds: `reading` of a token without gradients; a step takes `fixed` and `by_token` for each of its tokens, and
-    every `every`-th step `longer` times as long. `measured` is when."""
+    """Processor seconds: `reading` of a token without gradients; a step takes `fixed` and `by_token` for each of its
+    tokens, and every `every`-th step `longer` times as long. `slowed`: seconds by the clock for each of the processor.
+    `measured` is when. With a graphics card all seconds are by the clock."""
 
     reading: float
     fixed: float
     by_token: float
     longer: float
+    slowed: float
     measured: float
 
 
@@ -71,7 +73,11 @@ recent: dict[object, Timing] = {}
 
 
 def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
-    """Return the seconds of all `works` of a `job`, and the seconds after its last step."""
+    """Return the seconds of all `works` of a `job`, and the seconds after its last step.
+
+    Processor time is measured, and the ratio of the clock to it: load by other work changes the latter alone. A short
+    step by the clock may be many times too long.
+    """
     seconds = after = 0.0
     with torch.random.fork_rng(range(torch.cuda.device_count())):
         for number, work in enumerate(works):
@@ -82,24 +88,41 @@ def time_work(job: FitJob, works: Sequence[Work]) -> tuple[float, float]:
             if timing is None or time.monotonic() - timing.measured > KEPT_SECONDS:
                 timing = recent[key] = measure_steps(network, work, batches)
             tokens = _count_tokens(work.inputs) / max(len(work.inputs), 1)
-            seconds += (work.counts.evaluated + work.counts.head_rows) * tokens * timing.reading + REST
+            used = (work.counts.evaluated + work.counts.head_rows) * tokens * timing.reading
             if work.counts.steps:
                 mean = sum(map(_padded, batches)) / len(batches)
                 share = (timing.longer - 1) / work.every if work.every else 0.0
-                seconds += work.counts.steps * (timing.fixed + timing.by_token * mean) * (1 + share)
+                used += work.counts.steps * (timing.fixed + timing.by_token * mean) * (1 + share)
             if work.counts.head_rows and isinstance(network, HasHead):
-                seconds += _time_head(network.head_layer, work.counts.head_rows)
+                used += _time_head(network.head_layer, work.counts.head_rows)
+            seconds += used * timing.slowed + REST
             if number == len(works) - 1:
-                after = timing.reading * (work.read + (0 if work.scored else count_held_out_tokens(job)))
+                rest = work.read + (0 if work.scored else count_held_out_tokens(job))
+                after = timing.reading * rest * timing.slowed
     return seconds + after, after
 
 
 def measure_steps(network: Network, work: Work, batches: Sequence[dict[str, Any]]) -> Timing:
     """Return the times of a short and a long step of `work` on `batches`, the shortest first: forward, backward,
     optimiser. They give the time of any number of tokens, so that only a part of a large batch is read."""
-    reading = _time_reading(network, work.inputs)
-    if not work.counts.steps:
-        return Timing(reading, 0.0, 0.0, 1.0, time.monotonic())
+    timer = _choose_timer(network)
+    began, used = time.perf_counter(), timer()
+    reading = _time_reading(network, work.inputs, timer)
+    fixed, by_token, longer = _time_steps(network, work, batches, timer) if work.counts.steps else (0.0, 0.0, 1.0)
+    slowed = (time.perf_counter() - began) / max(timer() - used, 1e-9)
+    return Timing(reading, fixed, by_token, longer, slowed, time.monotonic())
+
+
+def _choose_timer(network: torch.nn.Module) -> Callable[[], float]:
+    """The time of the processor, or the clock where a graphics card works while the processor waits."""
+    is_cuda = any(one.is_cuda for one in network.parameters())
+    return time.perf_counter if is_cuda else time.process_time
+
+
+def _time_steps(
+    network: Network, work: Work, batches: Sequence[dict[str, Any]], timer: Callable[[], float]
+) -> tuple[float, float, float]:
+    """Fixed seconds of a step, those of a token, and how many times longer an `every`-th step takes."""
     short, long = (_cut(batch, share) for batch, share in ((batches[0], 0.4), (batches[-1], 1.0)))
     optimiser = torch.optim.AdamW(network.parameters(), lr=0.0)
     network.train()
@@ -109,20 +132,20 @@ def measure_steps(network: Network, work: Work, batches: Sequence[dict[str, Any]
         inputs = {name: value.to(device) for name, value in batch.items()}
         if work.every:
             network.steps.fill_(number)  # type: ignore[operator]
-        began = time.perf_counter()
+        began = timer()
         network(**inputs)["loss"].backward()
         torch.nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        return time.perf_counter() - began
+        return timer() - began
 
     # The first step also loads the library, and makes the optimiser's state.
     step(short)
     fixed, by_token = fit_line(_padded(short), step(short), _padded(long), plain := step(long))
     longer = step(long, 0) / plain if work.every > 1 else 1.0
-    return Timing(reading, fixed, by_token, max(longer, 1.0), time.monotonic())
+    return fixed, by_token, max(longer, 1.0)
 
 
 def fit_line(first: int, seconds: float, second: int, more: float) -> tuple[float, float]:
@@ -148,7 +171,7 @@ def _cut(batch: dict[str, Any], share: float) -> dict[str, Any]:
     return {name: value[:rows] for name, value in batch.items()}
 
 
-def _time_reading(network: Any, inputs: Inputs) -> float:
+def _time_reading(network: Any, inputs: Inputs, timer: Callable[[], float]) -> float:
     """Seconds for a token that is read without gradients."""
     network.eval()
     rows = torch.arange(len(inputs)).numpy()
@@ -158,9 +181,9 @@ def _time_reading(network: Any, inputs: Inputs) -> float:
         some = inputs.take(rows[:n])
     times = []
     for _ in range(2):
-        began = time.perf_counter()
+        began = timer()
         read_features(network, some, 0, lambda done, total: None)
-        times.append(time.perf_counter() - began)
+        times.append(timer() - began)
     return times[-1] / max(_count_tokens(some), 1)
 
 
@@ -170,15 +193,15 @@ def _count_tokens(inputs: Inputs) -> int:
 
 
 def _time_head(layer: torch.nn.Linear, rows: int) -> float:
-    """Seconds in which a linear layer is fitted to features of some `rows`: two products for each evaluation."""
+    """Processor seconds in which a linear layer is fitted to features of some `rows`: two products an evaluation."""
     some = min(rows, 512)
     features = torch.randn(some, layer.in_features, dtype=torch.float64)
     weights = torch.randn(layer.in_features, layer.out_features, dtype=torch.float64)
     times = []
     for _ in range(3):
-        began = time.perf_counter()
+        began = time.process_time()
         features.T @ (features @ weights)
-        times.append(time.perf_counter() - began)
+        times.append(time.process_time() - began)
     once = sorted(times)[1] * rows / some + 5e-4
     rough = len(PENALTIES) * PARTS * ROUGH_EVALUATIONS * (1 - 1 / PARTS)
     return once * (rough + EXACT_EVALUATIONS)

@@ -45,16 +45,37 @@ class Batches:
 
 def test_seconds_by_hand(encoder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """12 steps of 20 tokens at 0.5 + 20 * 0.1 s, each third one twice as long; 7 rows of 4 tokens, read at 0.01 s for
-    each token; 50 tokens afterwards."""
+    each token; 50 tokens afterwards. All is processor time, and the clock is 1.5 times as fast."""
     monkeypatch.setattr(timing, "recent", {})
     monkeypatch.setattr(timing, "REST", 0.0)
-    monkeypatch.setattr(timing, "measure_steps", lambda *given: Timing(0.01, 0.5, 0.1, 2.0, timing.time.monotonic()))
+    monkeypatch.setattr(
+        timing, "measure_steps", lambda *given: Timing(0.01, 0.5, 0.1, 2.0, 1.5, timing.time.monotonic())
+    )
     inputs = Encodings(np.arange(8, dtype=np.int32), np.array([4, 4]))
     work = Work(lambda: torch.nn.Linear(1, 1), Batches(), inputs, Counts(12, 0, 7), read=50.0, every=3, scored=True)
     job = make_job("adversarial", rated(4), {"encoder": encoder}, folder=tmp_path)
     seconds, after = time_work(job, [work])
-    assert after == pytest.approx(50 * 0.01)
-    assert seconds == pytest.approx(12 * 2.5 * (1 + 1 / 3) + 7 * 4 * 0.01 + after)
+    assert after == pytest.approx(1.5 * 50 * 0.01)
+    assert seconds == pytest.approx(1.5 * (12 * 2.5 * (1 + 1 / 3) + 7 * 4 * 0.01) + after)
+
+
+def test_a_pause_by_other_work_changes_the_ratio_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each reading uses 0.2 s of the processor. In the second one the process waits 0.6 s for its turn: the clock shows
+    1 s for 0.4 s of the processor."""
+    inputs = Encodings(np.arange(8, dtype=np.int32), np.array([4, 4]))
+    clock, used = [10.0], [3.0]
+    waits = iter([0.0, 0.6])
+
+    def read(*given: Any) -> None:
+        clock[0] += 0.2 + next(waits)
+        used[0] += 0.2
+
+    monkeypatch.setattr(timing, "read_features", read)
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(timing.time, "process_time", lambda: used[0])
+    work = Work(lambda: torch.nn.Linear(1, 1), Batches(), inputs, Counts(0, 0, 7))  # type: ignore[arg-type]
+    found = timing.measure_steps(torch.nn.Linear(1, 1), work, [])
+    assert (found.reading, found.slowed) == (pytest.approx(0.2 / 8), pytest.approx(2.5))
 
 
 @pytest.mark.parametrize(
