@@ -24,7 +24,7 @@ from _texts import machine, spread
 from sklearn.linear_model import RidgeCV
 
 from scoring.ml.evaluators.ridge.features import SIDES, Rows, build_features
-from scoring.ml.evaluators.ridge.folds import FOLDS, deal_folds, score_by_folds
+from scoring.ml.evaluators.ridge.folds import FOLDS, Judged, deal_folds, score_by_folds
 from scoring.ml.evaluators.ridge.solve import GRID
 from scoring.ml.types import Record
 
@@ -87,7 +87,7 @@ def main() -> None:
         judged = judged[~is_test[judged]]
         rated, counts = np.unique(judged, return_counts=True)
         ratings = truth[rated] + rng.normal(size=len(rated)) / np.sqrt(counts)
-        found, clock, used = measure(lambda: score_by_folds(features, rated, ratings, groups))  # noqa: B023
+        found, clock, used = measure(lambda: score_by_folds(features, Judged(rated, ratings), groups))  # noqa: B023
         seconds.append(clock)
         cpu.append(used)
         if number % 20 == 0:

@@ -25,7 +25,7 @@ refit = Job(
     "refit",
     "cpu",
     _PIPELINES + "refit:run",
-    "Fit the default assistant to the ratings so far, and score all outputs.",
+    "Fit the default assistant to the judgements so far, and score all outputs.",
     label=_("Fit of the assistant"),
     gone=_RESULTS + "scores_gone",
 )

@@ -12,7 +12,7 @@ from annotation.selectors.campaigns import has_adaptive
 from annotation.selectors.filters import list_filters
 from evalapp.accounts.models import Project
 from scoring.boards.base import Query
-from scoring.boards.choices import ASSISTANT, CHOICES, JUDGED, RATINGS, SCALES
+from scoring.boards.choices import ASSISTANT, ASSISTED, CHOICES, JUDGED, RATINGS, SCALES
 from scoring.selectors.aspects import JudgedWay, compared_aspects
 from scoring.selectors.catalogue import entries
 from scoring.selectors.games import list_judges
@@ -113,9 +113,9 @@ class BoardForm(forms.Form):
 
 
 def list_assistants(query: Any, known: Mapping[str, list[str]]) -> list[str]:
-    """Return the evaluators that can assist, the default first, also before its first fit to ratings."""
+    """Return the evaluators that can assist, the default first, also before its first fit."""
     others = [name for name in (*known["scored"], *known["baselines"]) if name != ASSISTANT]
-    return [ASSISTANT, *others] if query.method == "mean" or ASSISTANT in known["scored"] else others
+    return [ASSISTANT, *others] if query.method in ASSISTED or ASSISTANT in known["scored"] else others
 
 
 def _pair(names: Iterable[str]) -> list[tuple[str, str]]:

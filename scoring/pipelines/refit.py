@@ -1,12 +1,15 @@
-"""Fit the default assistant: read outputs and ratings, encode new texts only, fit the folds, replace the scores.
+"""Fit the default assistant: read outputs and judgements, encode new texts only, fit the folds, replace the scores.
 
 The features of all outputs stay in a file while the texts do, so that a refit neither loads nor needs the encoder."""
 
 from __future__ import annotations
 
 import hashlib
+import random
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -15,7 +18,7 @@ from django.db import transaction
 from django.db.models import Avg
 from django.utils import timezone
 
-from annotation.models import Aspect, Rating
+from annotation.models import Aspect, Comparison, Rating
 from annotation.models.data import ORIGINAL
 from evalapp.common.runner import RunContext
 from scoring.boards.choices import ASSISTANT
@@ -37,13 +40,18 @@ if TYPE_CHECKING:
 
     from scoring.ml import Record
     from scoring.ml.encoders.source import EncoderSource
+    from scoring.ml.evaluators.ridge.folds import FoldScores, Judged
 
 #: Options of a trained ridge that the assistant takes over.
 TAKEN = ("encoder", "pooling", "max_length")
+#: Points of the first output by verdict; a comparison that could not be decided teaches nothing.
+POINTS = {"a": 1.0, "b": 0.0, "tie": 0.5, "both_bad": 0.5}
+#: Compared pairs of an aspect that are learned from at most: bounds time and memory.
+MOST_PAIRS = 20_000
 
 
 def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
-    """The job `refit`. `until`: the judgements in rating campaigns when it was queued; those that came since count."""
+    """The job `refit`. `until`: the judgements in campaigns when it was queued; those that came since count."""
     context.progress(0, None, "outputs", "reading")
     began, n_judgements = timezone.now(), count_judgements(project=context.project)
     with refuse_scoring_errors():
@@ -78,7 +86,7 @@ def run(context: RunContext, *, evaluator: str, until: int) -> dict[str, Any]:
 
 
 class Refit:
-    """All outputs of the project, and the ratings to learn from. No part is held out, because no output is scored
+    """All outputs of the project, and the judgements to learn from. No part is held out, because no output is scored
     by a model that learned from its group."""
 
     def __init__(self, context: RunContext) -> None:
@@ -106,44 +114,81 @@ class Refit:
         self.learned: set[int] = set()
 
     def fit_aspects(self) -> Iterator[AspectFit]:
-        """Yield the scores of each aspect with enough ratings."""
+        """Yield the scores of each aspect with enough judgements: of ratings if these suffice, or of comparisons."""
         from scoring.ml.evaluators.ridge.folds import score_by_folds
-        from scoring.ml.evaluators.ridge.solve import LEAST
 
         for aspect in Aspect.objects.filter(project=self.context.project).order_by("position", "id"):
-            means = dict(
-                Rating.objects.filter(project=self.context.project, aspect=aspect, output__isnull=False)
-                .order_by().values("output").annotate(mean=Avg("value")).values_list("output", "mean")
-            )  # fmt: skip
-            if not means:
-                continue
-            rated = [row for row, pk in enumerate(self.output) if pk in means and self.may_learn[row]]
-            ratings = np.array([means[self.output[row]] for row in rated])
-            if len(rated) < LEAST or len({self.groups[row] for row in rated}) < 2 or np.ptp(ratings) == 0:
-                self.context.log(f"{aspect.name}: too few different ratings ({len(rated):,} outputs).")
-                continue
-            self.context.progress(0, len(self.records), "outputs", "fitting")
-            found = score_by_folds(self.features, np.array(rated), ratings, self.groups)
-            self.learned.update(rated)
-            worst = float(ratings.min()) if aspect.low is None else aspect.low
-            yield self._describe(aspect.name, found.values, worst, len(rated), len(found.penalties))
+            for kind, judged in (("ratings", self._load_ratings(aspect)), ("comparisons", self._load_pairs(aspect))):
+                if not len(judged.first):
+                    continue
+                if not self._is_enough(judged):
+                    self.context.log(f"{aspect.name}: too few different {kind} ({len(judged.first):,}).")
+                    continue
+                self.context.progress(0, len(self.records), "outputs", "fitting")
+                found = score_by_folds(self.features, judged, self.groups)
+                self.learned.update(judged.rows.tolist())
+                low = aspect.low if kind == "ratings" else float(found.values.min())
+                worst = float(judged.labels.min()) if low is None else low
+                yield self._describe(aspect.name, found, worst, (kind, len(judged.first)))
+                break
 
-    def _describe(
-        self, aspect: str, values: NDArray[np.float64], worst: float, n_rated: int, n_folds: int
-    ) -> AspectFit:
+    def _load_ratings(self, aspect: Aspect) -> Judged:
+        """The mean ratings of outputs."""
+        from scoring.ml.evaluators.ridge.folds import Judged
+
+        means = dict(
+            Rating.objects.filter(project=self.context.project, aspect=aspect, output__isnull=False)
+            .order_by().values("output").annotate(mean=Avg("value")).values_list("output", "mean")
+        )  # fmt: skip
+        rated = [row for row, pk in enumerate(self.output) if pk in means and self.may_learn[row]]
+        return Judged(np.array(rated, dtype=np.intp), np.array([means[self.output[row]] for row in rated]))
+
+    def _load_pairs(self, aspect: Aspect) -> Judged:
+        """The mean points of the first of two outputs, over raters; a random part of very many pairs."""
+        from scoring.ml.evaluators.ridge.folds import Judged
+
+        row_of = {pk: row for row, pk in enumerate(self.output) if self.may_learn[row]}
+        compared = Comparison.objects.filter(
+            project=self.context.project, aspect=aspect, output_b__isnull=False, verdict__in=POINTS
+        )
+        points: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+        for a, b, verdict in compared.order_by().values_list("output_a", "output_b", "verdict").iterator():
+            if a in row_of and b in row_of:
+                one, two = sorted((row_of[a], row_of[b]))
+                points[one, two].append(POINTS[verdict] if one == row_of[a] else 1 - POINTS[verdict])
+        pairs = sorted(points)
+        if len(pairs) > MOST_PAIRS:
+            self.context.log(f"{aspect.name}: {MOST_PAIRS:,} of {len(pairs):,} compared pairs are learned from.")
+            pairs = random.Random(1).sample(pairs, MOST_PAIRS)
+        labels = np.array([fmean(points[pair]) for pair in pairs])
+        first, second = np.array(pairs, dtype=np.intp).reshape(-1, 2).T
+        return Judged(first, labels, second)
+
+    def _is_enough(self, judged: Judged) -> bool:
+        from scoring.ml.evaluators.ridge.solve import LEAST
+
+        # Comparisons teach something unless all are ties, ratings unless all are equal.
+        level = judged.labels[0] if judged.second is None else 0.5
+        n_groups = len({self.groups[row] for row in judged.first.tolist()})
+        return len(judged.first) >= LEAST and n_groups > 1 and bool((judged.labels != level).any())
+
+    def _describe(self, aspect: str, found: FoldScores, worst: float, judged: tuple[str, int]) -> AspectFit:
         from scoring.ml.signature import SignatureField, render
 
-        weights = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:8]
+        kind, n_judged = judged
+        weights = hashlib.sha256(np.ascontiguousarray(found.values).tobytes()).hexdigest()[:8]
         fields = [
             SignatureField("encoder", "enc", f"{self.source.short_name}@{self.source.weights[:8]}"),
             SignatureField("pool", "pool", str(self.options["pooling"])),
-            SignatureField("rated", "n", str(n_rated)),
-            SignatureField("folds", "f", str(n_folds)),
+            SignatureField("rated", "n", str(n_judged))
+            if kind == "ratings"
+            else SignatureField("compared", "c", str(n_judged)),
+            SignatureField("folds", "f", str(len(found.penalties))),
             SignatureField("w", "w", weights),
         ]
         revision = get_entry(ASSISTANT).revision
         signature, short = (render(ASSISTANT, fields, revision, short=short) for short in (False, True))
-        return AspectFit(aspect, signature, short, list(self._score(values, worst)))
+        return AspectFit(aspect, signature, short, list(self._score(found.values, worst)))
 
     def _score(self, values: NDArray[np.float64], worst: float) -> Iterator[NewScore]:
         for row, record in enumerate(self.records):

@@ -1,4 +1,4 @@
-"""The default assistant of a project: `ridge`, fitted to the ratings so far and again while people judge."""
+"""The default assistant of a project: `ridge`, fitted to the judgements so far and again while people judge."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from ..models import Evaluator
 
 #: Judgements after which it is fitted again.
 EVERY = 50
+#: Campaigns that it learns from: about outputs, without references.
+KINDS = (Campaign.Kind.LIKERT, Campaign.Kind.PAIRWISE)
 
 
 @dataclass(frozen=True)
 class Fit:
-    """The last fit: when it began, judgements in rating campaigns until then, rated outputs that it learned from."""
+    """The last fit: when it began, judgements in campaigns until then, judged outputs that it learned from."""
 
     at: datetime
     n_judgements: int
@@ -32,7 +34,7 @@ class Fit:
         text = _(
             "%(name)s, the default assistant, is a regression on text vectors, fitted again every %(every)s "
             "judgements; no output is scored by a model that has learned from its group. Last fit: %(when)s, "
-            "after %(judgements)s judgements in campaigns, from %(outputs)s rated outputs."
+            "after %(judgements)s judgements in campaigns, from %(outputs)s judged outputs."
         )
         return text % {
             "name": ASSISTANT, "every": EVERY, "when": f"{self.at:%Y-%m-%d %H:%M} UTC",
@@ -44,7 +46,7 @@ def explain_unfitted(project: Project) -> str:
     """Return how the assistant gets its scores, for a table that lacks them."""
     text = _(
         "%(name)s, the default assistant, has no scores here yet. It is fitted after every %(every)s judgements in "
-        "rating campaigns, or now: %(command)s."
+        "campaigns, or now: %(command)s."
     )
     return text % {"name": ASSISTANT, "every": EVERY, "command": f"evalapp score {ASSISTANT} --project {project.slug}"}
 
@@ -63,7 +65,7 @@ def find_fit(project: Project) -> Fit | None:
 
 
 def count_judgements(**campaign: Any) -> int:
-    """Return the number of judgements in the rating campaigns that fit the conditions, from the members' counters."""
+    """Return the number of judgements in the campaigns that fit the conditions, from the members' counters."""
     conditions = {f"campaign__{name}": value for name, value in campaign.items()}
-    members = CampaignMember.objects.filter(campaign__kind=Campaign.Kind.LIKERT, **conditions)
+    members = CampaignMember.objects.filter(campaign__kind__in=KINDS, **conditions)
     return members.aggregate(n=Sum("done"))["n"] or 0

@@ -1,4 +1,4 @@
-"""What evaluators save in a rating campaign, for its quality page."""
+"""What evaluators save in a campaign, for its quality page."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
 from annotation.models import Campaign, Judgement, Output, Rating
+from evalapp.common.errors import BadInput
 
 from ..models import Score, ScoreSet
-from .assistant import EVERY, count_judgements, find_fit
+from .assistant import EVERY, KINDS, count_judgements, find_fit
 from .judge_split import get_split
 
 #: Evaluators that are tried, those with the newest scores first.
@@ -43,11 +44,11 @@ class RatedOutputs:
 
 
 def describe_savings(*, campaign: Campaign) -> list[str]:
-    """Return for each aspect of a rating campaign a sentence on the evaluator that saves most judgements: its share,
-    and how many more judgements separate two neighbouring systems with it and without; last, the state of the default
-    assistant. Renewed every `EVERY` judgements and with new scores. Empty without scores."""
+    """Return for each aspect of a campaign a sentence on the evaluator that saves most judgements: its share, and for
+    ratings how many more judgements separate two neighbouring systems with it and without; last, the state of the
+    default assistant. Renewed every `EVERY` judgements and with new scores. Empty without scores."""
     sets = ScoreSet.objects.filter(project=campaign.project, scored_at__isnull=False, n_in_training=0)
-    if campaign.kind != Campaign.Kind.LIKERT or not sets.exists():
+    if campaign.kind not in KINDS or not sets.exists():
         return []
     newest = sets.aggregate(at=Max("scored_at"))["at"]
     # As often as the assistant is fitted: with every judgement they change little, and cost seconds in large projects.
@@ -57,7 +58,9 @@ def describe_savings(*, campaign: Campaign) -> list[str]:
     result: list[str] | None = cache.get(key)
     if result is None:
         rows = campaign.aspects.select_related("aspect").order_by("position")
-        result = [text for row in rows if (text := describe_aspect(campaign, row.aspect, list(_list_sets(sets))))]
+        describe = describe_aspect if campaign.kind == Campaign.Kind.LIKERT else describe_compared
+        newest_sets = _list_sets(sets)
+        result = [text for row in rows if (text := describe(campaign, row.aspect, newest_sets))]
         cache.set(key, result, _CACHED)
     fit = find_fit(campaign.project)
     return [*result, fit.describe()] if fit is not None else result
@@ -103,11 +106,8 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
     if best is None:
         return ""
     saved, name, means, alone, n_rated = best
-    facts = {"aspect": aspect.name, "evaluator": name, "saved": f"{100 * max(saved, 0.0):.0f}"}
-    if saved < LEAST_SAVED:
-        return _("%(aspect)s: no evaluator saves judgements here; the best is %(evaluator)s (%(saved)s %%).") % facts
-    text = _("%(aspect)s: %(evaluator)s saves about %(saved)s %% of the judgements.") % facts
-    needed = _find_next_pair(means, alone, n_rated)
+    text = _describe_share(aspect, name, saved)
+    needed = _find_next_pair(means, alone, n_rated) if saved >= LEAST_SAVED else None
     if needed is None:
         return text
     a, b, assisted, human = needed
@@ -115,6 +115,38 @@ def describe_aspect(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> st
         "To separate %(a)s and %(b)s you need about %(assisted)s more judgements with it, without about %(human)s."
     )
     return f"{text} {more % {'a': a, 'b': b, 'assisted': f'{assisted:,}', 'human': f'{human:,}'}}"
+
+
+def describe_compared(campaign: Campaign, aspect: Any, sets: list[ScoreSet]) -> str:
+    """Return the sentence on an aspect of compared outputs; empty without scores."""
+    from scoring.boards.data.project import ProjectData
+    from scoring.boards.systems.compute import compute
+    from scoring.boards.systems.query import SystemsQuery
+
+    shares: list[tuple[float, str]] = []
+    for one in sets:
+        # The sentence must not tell how good a judge is on its test part.
+        if one.aspect not in ("", aspect.name) or one.evaluator.is_judge:
+            continue
+        name = one.evaluator.slug
+        query = SystemsQuery(method="win-rate", aspect=aspect.name, campaign=campaign.slug, assist=name)
+        try:
+            saved = compute(ProjectData(campaign.project), query)["extras"]["saved"]
+        except BadInput:  # scores of whole systems only, for example
+            continue
+        if saved is not None:
+            shares.append((saved, name))
+    if not shares:
+        return ""
+    saved, name = max(shares)
+    return _describe_share(aspect, name, saved)
+
+
+def _describe_share(aspect: Any, evaluator: str, saved: float) -> str:
+    facts = {"aspect": aspect.name, "evaluator": evaluator, "saved": f"{100 * max(saved, 0.0):.0f}"}
+    if saved < LEAST_SAVED:
+        return _("%(aspect)s: no evaluator saves judgements here; the best is %(evaluator)s (%(saved)s %%).") % facts
+    return _("%(aspect)s: %(evaluator)s saves about %(saved)s %% of the judgements.") % facts
 
 
 def _count_rated(system: list[str], human: Any) -> Counter[str]:

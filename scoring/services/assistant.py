@@ -13,14 +13,14 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
-from annotation.models import Campaign, CampaignMember, Rating
+from annotation.models import CampaignMember, Comparison, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.common.models import Run
 from evalapp.common.queue import enqueue_run
 from scoring.boards.choices import ASSISTANT
 
-from ..selectors.assistant import EVERY, count_judgements
+from ..selectors.assistant import EVERY, KINDS, count_judgements
 from ..selectors.inputs import count_outputs
 
 #: Projects in which nobody has judged for this time are not looked at.
@@ -33,7 +33,7 @@ def queue_refits() -> None:
     """Queue a refit in each project with `EVERY` more judgements since the last one, whether that succeeded or not, or
     with fewer, because a campaign was deleted."""
     judged = CampaignMember.objects.filter(
-        campaign__project=OuterRef("pk"), campaign__kind=Campaign.Kind.LIKERT, last_at__gte=timezone.now() - RECENT
+        campaign__project=OuterRef("pk"), campaign__kind__in=KINDS, last_at__gte=timezone.now() - RECENT
     )
     for project in Project.objects.filter(Exists(judged), deleting_at=None).order_by("pk"):
         last = Run.objects.filter(project=project, kind="refit").order_by("-pk").first()
@@ -60,8 +60,10 @@ def explain_refusal(project: Project) -> str:
     from scoring.ml.encoders.source import find_encoder_folder
     from scoring.ml.errors import need_package
 
-    if not Rating.objects.filter(project=project, output__isnull=False).exists():
-        return _("%(name)s learns from ratings of outputs: upload some, or open a campaign.") % {"name": ASSISTANT}
+    rated = Rating.objects.filter(project=project, output__isnull=False)
+    if not rated.exists() and not Comparison.objects.filter(project=project, output_b__isnull=False).exists():
+        text = _("%(name)s learns from ratings and comparisons of outputs: upload some, or open a campaign.")
+        return text % {"name": ASSISTANT}
     if count_outputs(project) > MOST_OUTPUTS:
         text = _("The assistant is fitted in projects with at most %(most)s outputs. Train %(name)s instead.")
         return text % {"most": f"{MOST_OUTPUTS:,}", "name": ASSISTANT}

@@ -12,7 +12,7 @@ from django.core.management import CommandError, call_command
 
 from annotation.models import CampaignMember, Item, Output, Rating
 from annotation.services.campaigns import create_campaign, open_campaign
-from evalapp.common.models import Run
+from evalapp.common.models import Run, RunLog
 from evalapp.common.runner import execute_run
 from evalapp.events.tasks import watch_events
 from scoring.boards.recompute import recompute_folder
@@ -28,8 +28,9 @@ WORDS = ("good", "fine", "poor", "strange")
 
 
 @pytest.fixture
-def campaign(cast, settings, tmp_path, monkeypatch):
-    """160 outputs of 80 items in as many groups; the words of an output tell how it is rated."""
+def open_with(cast, settings, tmp_path, monkeypatch):
+    """Return a function that opens a campaign of a plan about 160 outputs of 80 items in as many groups; the words of
+    an output tell how it is judged."""
     settings.ARTEFACTS_DIR = tmp_path / "artefacts"
     folder = tiny_encoder("bert", tmp_path / "tiny")
     monkeypatch.setattr(pipeline, "choose_options", lambda _context: {
@@ -37,14 +38,22 @@ def campaign(cast, settings, tmp_path, monkeypatch):
     })  # fmt: skip
     items = [Item(project=cast.project, key=f"i{k:02d}", context=["Hello."], group=f"g{k:02d}") for k in range(80)]
     outputs = make_outputs(cast.project, Item.objects.bulk_create(items), ("sys-a", "sys-b"))
-    for k, output in enumerate(outputs):
-        output.text = f"{WORDS[k % 4]} " * (1 + k % 3)
+    words = np.random.default_rng(2).choice(WORDS, len(outputs))
+    for k, (output, word) in enumerate(zip(outputs, words, strict=True)):
+        output.text = f"{word} " * (1 + k % 3)
     Output.objects.bulk_update(outputs, ["text"])
-    plan = {
-        "name": "Quality", "kind": "likert", "aspects": [{"name": "quality", "low": 1, "high": 7}], "overlap": 1,
-    }  # fmt: skip
-    campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
-    return open_campaign(campaign=campaign, user=cast.researcher, here=True)
+
+    def open_plan(kind, **aspect):
+        plan = {"name": "Quality", "kind": kind, "aspects": [{"name": "quality", **aspect}], "overlap": 1}
+        campaign = create_campaign(project=cast.project, user=cast.researcher, plan=plan)
+        return open_campaign(campaign=campaign, user=cast.researcher, here=True)
+
+    return open_plan
+
+
+@pytest.fixture
+def campaign(open_with):
+    return open_with("likert", low=1, high=7)
 
 
 def judge(client, cast, campaign, n: int) -> None:
@@ -53,9 +62,12 @@ def judge(client, cast, campaign, n: int) -> None:
     rng = np.random.default_rng(1)
     for _ in range(n):
         shown = client.post(f"/api/v1/campaigns/{campaign.pk}/next/", content_type="application/json").json()
-        text = shown["texts"][0]["text"]
-        value = int(np.clip(7 - 2 * WORDS.index(text.split()[0]) + rng.integers(0, 2), 1, 7))
-        body = {"submission": str(uuid4()), "answer": {"quality": value}}
+        values = [
+            int(np.clip(7 - 2 * WORDS.index(text["text"].split()[0]) + rng.integers(0, 2), 1, 7))
+            for text in shown["texts"]
+        ]
+        answer = values[0] if len(values) == 1 else "a" if values[0] > values[1] else "b"
+        body = {"submission": str(uuid4()), "answer": {"quality": answer}}
         sent = client.post(f"/api/v1/assignments/{shown['id']}/submit/", body, content_type="application/json")
         assert sent.status_code == 200, sent.content
 
@@ -104,7 +116,7 @@ def test_judgements_lead_to_assisted_estimates(client, cast, campaign, tmp_path)
     assert "Assisted by ridge" in read(client, systems)
     page = read(client, f"{systems}?assist=ridge")
     assert 'value="ridge" selected' in page
-    fit = f"after {EVERY} judgements in campaigns, from {run.result['learned_from']} rated outputs."
+    fit = f"after {EVERY} judgements in campaigns, from {run.result['learned_from']} judged outputs."
     assert fit in page
     assert fit in read(client, f"/projects/alpha/campaigns/{campaign.pk}/quality/")
     assert fit in read(client, "/projects/alpha/evaluators/ridge/")
@@ -124,6 +136,47 @@ def test_judgements_lead_to_assisted_estimates(client, cast, campaign, tmp_path)
     assert dict(Score.objects.values_list("output", "value")) != before
     client.force_login(cast.researcher)
     assert f"after {2 * EVERY + 1} judgements" in read(client, f"{systems}?assist=ridge")
+    command("dump", "alpha", str(tmp_path / "out"))
+    outcomes = recompute_folder(tmp_path / "out")
+    assert any(outcome.exported.get("assist") == "ridge" for outcome in outcomes)
+    assert all(outcome.is_equal for outcome in outcomes), [str(one.differences or one.problem) for one in outcomes]
+
+
+def test_comparisons_lead_to_assisted_estimates(client, cast, open_with, tmp_path):
+    campaign = open_with("pairwise")
+    client.force_login(cast.researcher)
+    offered = read(client, "/projects/alpha/systems/?method=win-rate")
+    judge(client, cast, campaign, EVERY - 1)
+    watch_events()
+    assert refits() == []
+    judge(client, cast, campaign, 1)
+    watch_events()
+    (queued,) = refits()
+    assert queued.params["until"] == EVERY
+    run = run_next()
+    assert (run.state, run.result["learned_from"]) == (Run.State.SUCCEEDED, 2 * EVERY), run.error
+    score_set = ScoreSet.objects.get(evaluator__slug="ridge")
+    assert (score_set.aspect, score_set.n_scores, score_set.n_in_training) == ("quality", 160, 0)
+    assert f"|compared:{EVERY}|" in score_set.signature
+    scores = dict(Score.objects.filter(score_set=score_set).values_list("output__text", "value"))
+    best, worst = ([value for text, value in scores.items() if text.startswith(word)] for word in ("good", "strange"))
+    assert np.mean(best) > np.mean(worst) + 1
+
+    client.force_login(cast.researcher)
+    assert "Assisted by ridge" in offered
+    fit = f"after {EVERY} judgements in campaigns, from {2 * EVERY} judged outputs."
+    assert fit in read(client, "/projects/alpha/systems/?method=win-rate&assist=ridge")
+    quality = read(client, f"/projects/alpha/campaigns/{campaign.pk}/quality/")
+    assert fit in quality
+    saved = json.loads(command("systems", "alpha", "--method", "win-rate", "--json", "--assist"))["extras"]["saved"]
+    assert saved > 0.05, saved
+    assert f"quality: ridge saves about {100 * saved:.0f} % of the judgements." in quality
+    assert fit in read(client, "/projects/alpha/evaluators/ridge/")
+    for method in ("win-rate", "bradley-terry"):
+        answer = client.get(f"/api/v1/projects/alpha/leaderboards/systems/?method={method}&assist=ridge").json()
+        table = json.loads(command("systems", "alpha", "--method", method, "--json", "--assist"))
+        assert table["evaluator"]["signature"] == score_set.full_signature
+        assert [row["value"] for row in table["rows"]] == [row["value"] for row in answer["rows"]]
     command("dump", "alpha", str(tmp_path / "out"))
     outcomes = recompute_folder(tmp_path / "out")
     assert any(outcome.exported.get("assist") == "ridge" for outcome in outcomes)
@@ -208,7 +261,7 @@ def test_it_is_offered_before_its_first_fit(client, cast, campaign):
     client.force_login(cast.researcher)
     assert "Assisted by ridge" in read(client, "/projects/alpha/systems/")
     page = read(client, "/projects/alpha/systems/?assist=ridge")
-    assert "fitted after every 50 judgements in rating campaigns" in page
+    assert "fitted after every 50 judgements in campaigns" in page
     assert "Fit now" in page
     with pytest.raises(CommandError, match="evalapp score ridge --project alpha"):
         command("systems", "alpha", "--assist")
@@ -224,4 +277,5 @@ def test_too_few_ratings_are_no_error(client, cast, campaign):
     run = execute_run(assistant.start_refit(project=cast.project, send=False).pk)
     assert run is not None
     assert (run.state, run.result["aspects"]) == (Run.State.SUCCEEDED, [])
+    assert RunLog.objects.filter(run=run, text="quality: too few different ratings (3).").exists()
     assert not Evaluator.objects.filter(slug="ridge").exists()
