@@ -30,7 +30,12 @@ from _texts import OWN, machine
 
 from scoring.ml import fit, plan
 from scoring.ml.dataset import read_dataset
+from scoring.ml.encoders.separate import TextRows
+from scoring.ml.evaluators.comparative.material import get_material
+from scoring.ml.evaluators.comparative.training import choose_references
 from scoring.ml.registry import get_entry
+from scoring.ml.training.fit import make_job
+from scoring.ml.training.job import FitJob
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
 EVALUATORS = ("shared-bert", "adversarial", "maude", "ream", "perception", "comparative")
@@ -120,7 +125,8 @@ TIMED = {
 
 def count_tokens(name: str, data: Dataset, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """Millions of tokens, with padding, that the encoder reads in the steps of a training, forward and backward, and
-    those it reads without gradients. `unshared`: in the steps, if each row had texts of its own."""
+    those it reads without gradients. `unshared`: in the steps, if each row had texts of its own. `scoring`: comparative
+    only, of all outputs."""
     if get_entry(name).aspect == "one":
         options = {"aspect": min(row.aspect for row in data.ratings), **options}
     learned, dev, _ = data.split(seed=seed, by="group")
@@ -146,10 +152,24 @@ def count_tokens(name: str, data: Dataset, seed: int, options: dict[str, Any]) -
             for batch, where in zip(batches, texts, strict=True)
         ]  # fmt: skip
         unshared += work.counts.steps * sum(rows) / len(rows)
-        one = float(work.inputs.lengths.mean())
+        # Texts that are read alone are read once.
+        alone = isinstance(work.inputs, TextRows)
+        one = work.inputs.encodings.n_tokens / len(work.inputs) if alone else float(work.inputs.lengths.mean())
         reading += (work.counts.head_rows + work.counts.evaluated) * one + work.read
-    return {"evaluator": name, "steps": round(steps / 1e6, 3), "unshared": round(unshared / 1e6, 3),
-            "reading": round(reading / 1e6, 3)}  # fmt: skip
+    found = {"steps": steps, "unshared": unshared, "reading": reading}
+    if name == "comparative":
+        found["scoring"] = count_score_tokens(make_job(name, learned, options, dev=dev, seed=seed), data)
+    return {"evaluator": name, **{what: round(tokens / 1e6, 3) for what, tokens in found.items()}}
+
+
+def count_score_tokens(job: FitJob, data: Dataset) -> float:
+    """Tokens that comparative reads to score all outputs of `data` after the training of a `job`: each is compared with
+    each reference, from both sides if the encoder reads them together."""
+    material = get_material(job)
+    references = choose_references(material.train, material, job.integer("references"), job.rng("references"))
+    records = data.outputs_with_context()
+    read = material.reader.pairs([one for one in records for _ in references], references * len(records)).encodings
+    return float(read.encodings.n_tokens if isinstance(read, TextRows) else 2 * read.lengths.sum())
 
 
 #: Small trainings: evaluator, outputs, sentences of a text, options.

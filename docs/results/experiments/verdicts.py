@@ -25,6 +25,8 @@ SPLIT_SEED, DEV_SHARE, RESAMPLES = 13, 0.125, 2000
 FEWEST = 4
 #: Items on which systems and checkpoints meet.
 SYSTEM_ITEMS, CHECKPOINT_ITEMS = 10, 20
+#: Of all stored rows: the encoder reads both texts together, and learns with a random head.
+JOINT: Mapping[str, Any] = {"features": "joint", "stages": "together", "calibrate": False}
 QUICK: Mapping[str, Any] = {"max_steps": 3, "batch_size": 4, "max_length": 48, "epochs": 1, "references": 5}
 NEGATIVES = ("adversarial", "random")
 
@@ -115,7 +117,7 @@ def compute_comparisons(run: Run, setting: Setting) -> None:
     def train(fold: int, rate: float, first: int = SPLIT_SEED) -> Any:
         learned, dev, _ = split_fold(data, setting, fold, run.quick)
         options = {
-            "strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": rate, "pooling": "sides",
+            **JOINT, "strong": "no", "weak": "no", "epochs": setting.epochs, "learning_rate": rate, "pooling": "sides",
             "batch_size": run.settings["batch_size"], "max_length": setting.max_length,
             **(QUICK if run.quick else {}),
         }  # fmt: skip
@@ -254,7 +256,7 @@ def choose_rate(run: Run, whole: str) -> float:
 def train_supervised(run: Run, name: str, seed: int, rate: float, parts: Sequence[Dataset]) -> Any:
     supervision = run.settings["supervision"]
     quick = {**QUICK, "pairs_per_epoch": 32} if run.quick else {}
-    options = {**supervision["training"], **supervision["ablations"][name], **quick}
+    options = {**JOINT, **supervision["training"], **supervision["ablations"][name], **quick}
     folder = run.folder("supervision", name, f"{rate:g}", seed)
     return fit("comparative", parts[0], dev=parts[1], seed=seed, folder=folder, encoder=run.encoder,
                learning_rate=rate, **options)  # fmt: skip

@@ -55,7 +55,8 @@ ABLATIONS: Mapping[str, tuple[Variant, ...]] = {
         (gettext_noop("w/o strong supervision"), {"strong": "no"}, {}, {"strong": "yes"}),
         (gettext_noop("w/o weak supervision"), {"weak": "no"}, {}, {"weak": "yes"}),
         (gettext_noop("w/o human annotation"), {"human": "no"}, {}, {"human": "yes"}),
-        (gettext_noop("w/o pre-training"), {"pretrained": False}),
+        # A random encoder has to learn, and the head with it.
+        (gettext_noop("w/o pre-training"), {"pretrained": False, "stages": "together"}),
     ),
     "perception": _ablate(
         "perception",

@@ -23,6 +23,8 @@ from scoring.ml.training.store import read_tensors, write_json, write_tensors
 
 #: Penalties that are tried, from the strongest on: each solution is near the previous one.
 PENALTIES = tuple(10.0**power for power in (1, 0.5, 0, -0.5, -1, -1.5, -2, -2.5, -3))
+#: After so many weaker penalties without a lower loss the search ends: the weakest ones take longest.
+PAST = 2
 #: Parts of the groups that are left out in turn to choose the penalty, and the most rows that are read for that.
 PARTS, MOST_ROWS = 3, 4000
 #: Tolerances of the relative decrease of the loss: while the penalty is chosen, and for the final fit.
@@ -191,17 +193,21 @@ def _choose_penalty(problem: _Problem, data: HeadData, job: FitJob, phase: str) 
     if len(rows) > MOST_ROWS:
         rows = np.sort(job.rng(f"{phase}:{HEAD}").choice(len(rows), MOST_ROWS, replace=False))
     parts = np.array([names[data.groups[row]] for row in rows.tolist()])
-    losses = dict.fromkeys(PENALTIES, 0.0)
     numbers = [number for number in range(PARTS) if 0 < (parts == number).sum() < len(parts)]
-    for place, number in enumerate(numbers):
-        job.report(TrainingProgress(place, len(numbers), phase=f"{phase}, {HEAD}"))
-        held, flat = rows[parts == number], problem.start
-        features, values = problem.take(held)
-        for penalty in PENALTIES:
-            flat, _, _ = problem.solve(rows[parts != number], penalty, flat, ROUGH)
+    flats = dict.fromkeys(numbers, problem.start)
+    losses: list[float] = []
+    for place, penalty in enumerate(PENALTIES):
+        job.report(TrainingProgress(place, len(PENALTIES), phase=f"{phase}, {HEAD}"))
+        losses.append(0.0)
+        for number in numbers:
+            held = rows[parts == number]
+            features, values = problem.take(held)
+            flats[number], _, _ = problem.solve(rows[parts != number], penalty, flats[number], ROUGH)
             with torch.no_grad():
-                losses[penalty] += float(problem.loss(torch.from_numpy(flat), features, values)) * len(held)
-    return min(PENALTIES, key=lambda penalty: losses[penalty])
+                losses[-1] += float(problem.loss(torch.from_numpy(flats[number]), features, values)) * len(held)
+        if place - int(np.argmin(losses)) == PAST:
+            break
+    return PENALTIES[int(np.argmin(losses))]
 
 
 def describe_stages(log: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -22,12 +23,16 @@ from scoring.ml.training.record import record_groups
 # At most this many batches are drawn, tokenised and sorted by length together: little padding, little memory. A short
 # training has at least ten such chunks, so that its curriculum has as many stages.
 _CHUNK, _STAGES = 16, 10
-#: The head alone is fitted to at most this many pairs.
+#: The head alone is fitted to at most this many pairs, a pair from both sides counted twice.
 MOST_HEAD_PAIRS = 16_384
 
 
 class Draw(Protocol):
-    """The pairs from `start` to `end` of an epoch; the same call gives the same pairs."""
+    """The pairs from `start` to `end` of an epoch; the same call gives the same pairs. After `distinct` epochs the same
+    pairs come again."""
+
+    @property
+    def distinct(self) -> int: ...
 
     def __call__(self, epoch: int, start: int, end: int) -> list[Pair]: ...
 
@@ -43,6 +48,11 @@ class SupervisedDraw:
         self, strong: StrongPairs | None, weak: WeakPairs | None, *, n_pairs: int, epochs: float, job: FitJob
     ) -> None:
         self.strong, self.weak, self.n_pairs, self.epochs, self.job = strong, weak, n_pairs, epochs, job
+
+    @property
+    def distinct(self) -> int:
+        """All epochs: each has new pairs."""
+        return math.ceil(self.epochs)
 
     def __call__(self, epoch: int, start: int, end: int) -> list[Pair]:
         rng = self.job.rng(f"supervised:{epoch}:{start}")
@@ -61,6 +71,8 @@ class SupervisedDraw:
 
 class JudgedDraw:
     """Every judged pair once per epoch, in an order and from a side drawn for the epoch."""
+
+    distinct = 1
 
     def __init__(self, pairs: Sequence[Pair], job: FitJob) -> None:
         self.pairs, self.job = pairs, job
@@ -102,9 +114,24 @@ class PairBatches:
         """Draw another epoch's pairs from now on."""
         self.epoch = epoch
 
+    def list_head_pairs(self) -> list[Pair]:
+        """The pairs that the head alone is fitted to: the first ones of the first epoch. If texts are read alone, further
+        pairs of the same texts cost little: all distinct ones, evenly chosen if they are too many, from both sides."""
+        if self.reader.texts < 2:
+            return self.draw(0, 0, min(self.n_pairs, MOST_HEAD_PAIRS))
+        size = self.chunk * self.batch_size
+        pairs = [
+            pair
+            for epoch in range(self.draw.distinct)
+            for start in range(0, self.n_pairs, size)
+            for pair in self.draw(epoch, start, min(self.n_pairs, start + size))
+        ]
+        pairs = pairs[:: -(-2 * len(pairs) // MOST_HEAD_PAIRS)]
+        return pairs if self.single else [*pairs, *(pair.mirrored() for pair in pairs)]
+
     def head_data(self, network: Any) -> HeadData:
-        """Features of the first pairs of the first epoch."""
-        pairs = self.draw(0, 0, min(self.n_pairs, MOST_HEAD_PAIRS))
+        """Features and targets of `list_head_pairs`."""
+        pairs = self.list_head_pairs()
         encodings, targets = encode_pairs(self.reader, pairs, single=self.single)
         features = read_features(network, encodings, self.reader.pad_id, self.job.report_phase("encoding"))
         groups = record_groups(pair.a for pair in pairs)

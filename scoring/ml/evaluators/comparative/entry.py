@@ -196,7 +196,7 @@ ENTRIES = (
                 "restarts": 2,
                 "calibrate": False,
             },
-            RECOMMENDED: {"learning_rate": 5e-5, "pooling": "sides"},
+            RECOMMENDED: {"stages": "head", "features": "separate", "learning_rate": 5e-5, "pooling": "sides"},
         },
     ),
 )

@@ -16,7 +16,7 @@ from evalapp.translation import gettext as _
 from scoring.ml.artefact import Artefact
 from scoring.ml.catalogue import PAPER
 from scoring.ml.engine import resolve_device
-from scoring.ml.evaluators.comparative.batches import MOST_HEAD_PAIRS, HeldOut, PairBatches, encode_pairs
+from scoring.ml.evaluators.comparative.batches import HeldOut, PairBatches, encode_pairs
 from scoring.ml.evaluators.comparative.calibration import fit_with_figures
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.material import HUMAN, Material, Phase, get_material
@@ -38,7 +38,7 @@ from scoring.ml.types import Dataset, Record
 #: Dev accuracy this near to the most frequent answer after one epoch is a collapse.
 COLLAPSE = 0.02
 _RESTARTS = "restarts.json"
-# Pairs that the dry check reads to time reading.
+# Pairs that the dry check reads to time reading, if the encoder reads them together.
 _TIMED_PAIRS = 256
 
 
@@ -165,11 +165,12 @@ def time_training(job: FitJob, material: Material) -> tuple[float, float]:
     with each reference, and each compared pair is read."""
     works = []
     for phase in material.phases():
-        some = phase.draw(0, 0, min(phase.n_pairs, _TIMED_PAIRS))
-        inputs = encode_pairs(material.reader, some, single=not job.flag("comparison"))[0]
-        counts = count_readings(job, phase.steps, phase.n_pairs, len(material.held_out(phase.name)))
-        counts = counts._replace(head_rows=min(counts.head_rows, MOST_HEAD_PAIRS))
         sample = _make_batches(job, material, phase)
+        pairs = sample.list_head_pairs()
+        counts = count_readings(job, phase.steps, phase.n_pairs, len(material.held_out(phase.name)))
+        counts = counts._replace(head_rows=len(pairs) if counts.head_rows else 0)
+        some = pairs if material.texts else pairs[:_TIMED_PAIRS]
+        inputs = encode_pairs(material.reader, some, single=not job.flag("comparison"))[0]
         works.append(Work(partial(new_network, job, material.tie, material.aspect), sample, inputs, counts))
     length = float(max(work.inputs.lengths.mean() for work in works))
     return time_work(
@@ -180,14 +181,16 @@ def time_training(job: FitJob, material: Material) -> tuple[float, float]:
 def count_readings_after(job: FitJob, material: Material) -> float:
     """Return how many inputs of the length of a pair are read after the training of a `job` on `material`."""
     texts, references = count_rated_outputs(job.dev, material.aspect), job.integer("references")
-    pairs = 0
+    compared = judged = 0
     if job.flag("comparison"):
-        pairs = len(find_compared_pairs(job.dev, material.aspect))
-        pairs += len(material.held_out(HUMAN)) if material.calibrated and material.human is not None else 0
+        compared = len(find_compared_pairs(job.dev, material.aspect))
+        judged = len(material.held_out(HUMAN)) if material.calibrated and material.human is not None else 0
     if material.texts:
-        # Each text and each reference is read once; either is half of a pair.
-        return pairs + (texts + references) / 2
-    return (texts * references + pairs) * (1 if job.profile == PAPER else 2)
+        # Each text and each reference is read once for the scores, each text again for either kind of pairs; a text is
+        # half of a pair.
+        outputs = 0 if material.dev is None else len(material.dev.outputs)
+        return (texts + references + sum(min(outputs, 2 * n) for n in (compared, judged))) / 2
+    return (texts * references + compared + judged) * (1 if job.profile == PAPER else 2)
 
 
 def calibrate(job: FitJob, material: Material, artefact: Artefact, judge: Callable[..., Verdicts]) -> Artefact:

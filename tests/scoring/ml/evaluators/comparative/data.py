@@ -61,7 +61,7 @@ def untrained(source: EncoderSource, seed: int, *groups: str, outcome: str = "")
     """An evaluator as saved after training on these groups, but untrained; without an `outcome`, one saved before that
     was recorded."""
     entry = get_entry("comparative")
-    options = entry.train_defaults("recommended")
+    options = entry.train_defaults("recommended") | {"features": "joint"}
     torch.manual_seed(seed)
     separator, between = PairReader(source).separator
     sizes = {"tie": True, "single": False, "separator": separator, "between": between}

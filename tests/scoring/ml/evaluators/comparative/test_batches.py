@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from scoring.ml.encoders.source import find_encoder
+from scoring.ml.evaluators.comparative import batches as module
 from scoring.ml.evaluators.comparative.batches import HeldOut, JudgedDraw, PairBatches, SupervisedDraw, encode_pairs
 from scoring.ml.evaluators.comparative.inputs import PairReader
 from scoring.ml.evaluators.comparative.material import Material
@@ -113,6 +114,34 @@ def test_evenly_divided_raters_make_a_tie(reader):
     held_out = HeldOut(given, reader, "cpu")
     assert held_out.truth.tolist() == [1, 1, 2]
     assert held_out.majority == pytest.approx(2 / 3)
+
+
+def test_the_head_learns_every_drawn_pair_from_both_sides_where_texts_are_read_alone(reader, job, monkeypatch):
+    """All epochs with the curriculum's whole range of margins, and judged pairs once; where texts are read together,
+    the first epoch from one side."""
+    data = make(12)
+    weak = WeakPairs(data, Samples.of(data), margin=0.1, curriculum=True, same_context=0.8, smoothing=0.1, tie=True)
+    draw = SupervisedDraw(None, weak, n_pairs=40, epochs=3, job=job)
+    alone = PairReader(reader.tokenizer.source, texts=4)
+
+    def list_pairs(one: PairReader, drawn: SupervisedDraw | JudgedDraw = draw) -> list[Pair]:
+        return PairBatches(drawn, 40, 4, one, job, epochs=3).list_head_pairs()
+
+    def list_margins(found: list[Pair]) -> set[float]:
+        return {round(abs((p.a.step or 0) - (p.b.step or 0)) / 1000, 1) for p in found if p.a.step != p.b.step}
+
+    found = list_pairs(alone)
+    assert found[120:] == [pair.mirrored() for pair in found[:120]]
+    assert list_margins(found) == {0.3, 0.6, 0.9}
+    assert list_pairs(reader) == draw(0, 0, 40)
+    assert list_margins(list_pairs(reader)) == {0.9}
+    judged = list_pairs(alone, JudgedDraw(pairs(40), job))
+    assert len(judged) == 80
+    assert {frozenset((p.a.item, p.b.item)) for p in judged} == {frozenset((p.a.item, p.b.item)) for p in pairs(40)}
+    monkeypatch.setattr(module, "MOST_HEAD_PAIRS", 100)
+    few = list_pairs(alone)
+    assert few[:40] == found[:120:3]
+    assert len(few) == 80
 
 
 def test_short_training_has_ten_stages(reader, job):

@@ -22,7 +22,8 @@ from scoring.ml.evaluators.comparative.verdicts import average_thresholds, decid
 from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
 
-TINY = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 8, "max_steps": 6, "references": 4, "strong": "no"}
+TINY = {"epochs": 2, "learning_rate": 3e-3, "batch_size": 8, "max_steps": 6, "references": 4, "strong": "no",
+        "features": "joint", "stages": "best"}  # fmt: skip
 
 
 def simulate(n: int, scale: float, tie: float, seed: int = 5) -> tuple[np.ndarray, np.ndarray, list[str]]:

@@ -34,7 +34,11 @@ from scoring.ml.types import Dataset, Output, Rating, Record
 from tests.scoring.ml.evaluators.comparative.data import make
 from tests.scoring.ml.tiny import tiny_encoder
 
-FAST = {"epochs": 1, "learning_rate": 3e-3, "pairs_per_epoch": 32, "batch_size": 8, "max_steps": 3, "references": 4}
+JOINT = {"features": "joint", "stages": "best"}
+FAST = {
+    "epochs": 1, "learning_rate": 3e-3, "pairs_per_epoch": 32, "batch_size": 8, "max_steps": 3, "references": 4,
+    **JOINT,
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +50,7 @@ def encoder(tmp_path_factory) -> str:
 def trained(encoder) -> Comparative:
     return fit(
         "comparative", make(), dev=make(6, 9, prefix="d"), encoder=encoder, epochs=4, learning_rate=3e-3,
-        human_learning_rate=2e-3, pairs_per_epoch=96, human_epochs=10,
+        human_learning_rate=2e-3, pairs_per_epoch=96, human_epochs=10, **JOINT,
     )  # fmt: skip
 
 
@@ -469,8 +473,20 @@ def test_card_reads_rated_texts_and_compared_pairs(encoder):
     assert count(features="separate") == (10 * 6 + 2) / 2 + 10
 
 
+def test_default_reads_each_text_alone_and_fits_the_head_to_both_sides(encoder):
+    """No steps, so it takes seconds; and a pair has one verdict, whichever text is first."""
+    evaluator = fit("comparative", make(6), encoder=encoder, references=4)
+    assert plan("comparative", make(6), encoder=encoder).steps == 0
+    assert "|features:separate|" in evaluator.signature
+    records = make(6, 11).outputs_with_context()
+    a, b = records[::2], records[1::2]
+    assert evaluator.judge(a, b).swap_consistency == 1
+    one, two = (again(evaluator, symmetric=False).judge(*sides).probabilities for sides in ((a, b), (b, a)))
+    np.testing.assert_allclose(one, two[:, ::-1], atol=1e-4)
+
+
 def test_plan_names_the_training_pairs(encoder):
-    found = plan("comparative", make(), encoder=encoder)
+    found = plan("comparative", make(), encoder=encoder, **JOINT)
     assert found.examples["texts of people"] == 20
     assert found.examples["texts of machines"] == 60
     assert found.examples["pairs of checkpoints"] == 6
@@ -481,7 +497,7 @@ def test_plan_names_the_training_pairs(encoder):
     # 3 epochs of 320 pairs and 2 of the judged ones, 32 at a time.
     judged = found.examples["compared pairs"] + found.examples["pairs from ratings"]
     assert found.steps == 3 * 10 + 2 * -(-judged // 32)
-    alone = plan("comparative", make(references=False, steps=False), encoder=encoder, epochs=5)
+    alone = plan("comparative", make(references=False, steps=False), encoder=encoder, epochs=5, **JOINT)
     assert "texts of people" not in alone.examples
     judged = sum(alone.examples.values())
     assert alone.steps == 5 * -(-judged // 32)
@@ -509,7 +525,7 @@ def test_without_ties_there_are_no_tied_verdicts(encoder):
 
 def test_without_comparison_it_equals_the_adversarial_evaluator(encoder):
     evaluator = fit("comparative", make(), dev=make(4, 9, prefix="d"), encoder=encoder, comparison=False,
-                    epochs=6, learning_rate=3e-3, pairs_per_epoch=160)  # fmt: skip
+                    epochs=6, learning_rate=3e-3, pairs_per_epoch=160, **JOINT)  # fmt: skip
     people = [Record(text, context=i.context) for i in make(4, 5).items for text in i.references]
     machines = [r for r in make(4, 5).outputs_with_context() if r.system == "m2"]
     assert evaluator.score(people).mean() > evaluator.score(machines).mean()
@@ -538,7 +554,8 @@ def test_profiles(encoder, plain):
     paper, ours = entry.train_defaults("paper"), entry.train_defaults("recommended")
     differing = {name for name in paper if paper[name] != ours[name]}
     assert differing == {
-        "form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling", "calibrate", "stages"
+        "form", "rating_pairs", "max_length", "words", "restarts", "learning_rate", "pooling", "calibrate", "stages",
+        "features",
     }  # fmt: skip
     evaluator = quick(encoder, profile="paper", restarts=0)
     assert (evaluator.symmetric, evaluator.tie_rule, evaluator.reader.form) == (False, "paper", "own")
@@ -686,8 +703,8 @@ def test_encoder_that_does_not_end_its_texts_is_refused_before_training(encoder,
     plain = {**config, "tokenizer_class": "PreTrainedTokenizerFast"}  # its own class would restore the markers
     (folder / "tokenizer_config.json").write_text(json.dumps(plain), encoding="utf-8")
     with pytest.raises(EncoderError, match=r"pooling=mean .*pooling=cls"):
-        plan("comparative", make(6), encoder=str(folder))
-    assert plan("comparative", make(6), encoder=str(folder), pooling="mean").steps > 0
+        plan("comparative", make(6), encoder=str(folder), **JOINT)
+    assert plan("comparative", make(6), encoder=str(folder), pooling="mean", **JOINT).steps > 0
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "sides"])
@@ -723,7 +740,7 @@ def test_identical_outputs_are_counted_and_excluded(encoder):
     found = plan("comparative", replace(data, outputs=same_text), encoder=encoder)
     assert any("identical texts" in note for note in found.notes)
     long = replace(data, outputs=(*data.outputs, Output("i0", "long", "tea " * 10_000)))
-    assert plan("comparative", long, encoder=encoder).steps > 0
+    assert plan("comparative", long, encoder=encoder).examples["texts of machines"] == 37
 
 
 @pytest.mark.parametrize("family", ["roberta", "distilbert", "deberta-v2", "modernbert"])
