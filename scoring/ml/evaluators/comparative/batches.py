@@ -115,8 +115,8 @@ class PairBatches:
         self.epoch = epoch
 
     def list_head_pairs(self) -> list[Pair]:
-        """The pairs that the head alone is fitted to: the first ones of the first epoch. If texts are read alone, further
-        pairs of the same texts cost little: all distinct ones, evenly chosen if they are too many, from both sides."""
+        """The pairs that the head alone is fitted to: the first ones of the first epoch. If texts are read alone,
+        further pairs of the same texts cost little: all distinct ones, evenly chosen if too many, from both sides."""
         if self.reader.texts < 2:
             return self.draw(0, 0, min(self.n_pairs, MOST_HEAD_PAIRS))
         size = self.chunk * self.batch_size
