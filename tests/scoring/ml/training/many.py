@@ -30,7 +30,15 @@ PARTS: Parts = {
     "pairs": (
         "comparative",
         # 7 rows are shares of 4 and 3, and the last batch of 22 pairs is one row, which leaves one process without any.
-        {"pairs_per_epoch": 22, "batch_size": 7, "epochs": 2, "human_epochs": 1, "patience": 1, "stages": "together"},
+        {
+            "pairs_per_epoch": 22,
+            "batch_size": 7,
+            "epochs": 2,
+            "human_epochs": 1,
+            "patience": 1,
+            "stages": "together",
+            "features": "joint",
+        },
         True,
     ),
     "begun again": (
@@ -46,6 +54,7 @@ PARTS: Parts = {
             "restarts": 1,
             "pooling": "cls",
             "stages": "together",
+            "features": "joint",
         },
         True,
     ),
