@@ -23,6 +23,7 @@ from scoring.ml.judges.reader import Reader, make_key
 from ..models import Evaluator, Score, ScoreSet
 from ..selectors import inputs
 from ..selectors.judged_units import (
+    ITEMS_READ,
     AnswerFigures,
     OutputValues,
     Unit,
@@ -118,7 +119,7 @@ def check(
     judge = make_judge(config, choose_examples(context.project, config) if config["examples"] else ())
     prompts, model = [], ""
     n_requests = n_stored = characters = characters_of_all = n_units = 0
-    for units in iterate_units(context.project, judge, config):
+    for units in iterate_units(context.project, judge, config, ITEMS_READ):
         requests = {make_key(one): one for unit in units for one in unit.requests}
         model = model or find_model(context.project, endpoint.name, requests.values())
         stored = load_answers(context.project, endpoint.name, model, list(requests.values())) if model else {}

@@ -14,7 +14,7 @@ from evalapp.common.models import Run
 from evalapp.names import natural_key
 
 from ..models import Evaluator, JudgeAnswer
-from .judged_units import Unit, iterate_units
+from .judged_units import ITEMS_READ, Unit, iterate_units
 from .judges import load_answers, make_judge, split_keys
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def iterate_answered(evaluator: Evaluator, reader: Reader) -> Iterator[tuple[lis
     """Yield what is judged with its stored answers; an answer that is no JSON is replaced by that to the repair."""
     project, options = evaluator.project, evaluator.options
     model = evaluator.record.get("model", "")
-    for units in iterate_units(project, reader.judge, options):
+    for units in iterate_units(project, reader.judge, options, ITEMS_READ):
         requests = [request for unit in units for request in unit.requests]
         answers = load_answers(project, options["endpoint"], model, requests)
         yield units, answers | load_repairs(evaluator, reader, requests, answers)

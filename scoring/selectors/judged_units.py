@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from scoring.ml import Record
     from scoring.ml.judges import Judge, Reading, Request
 
-#: Items whose requests are made together; the last requests of a chunk leave places empty.
-ITEMS = 2_000
+#: Items whose requests are made together; the last requests of a chunk leave places empty. Where nothing is sent,
+#: chunks are small: a full collection of garbage visits every object of a chunk.
+ITEMS, ITEMS_READ = 2_000, 200
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,13 @@ class Unit:
         return [request for sample in self.orders for request in sample]
 
 
-def iterate_units(project: Project, judge: Judge, config: Mapping[str, Any]) -> Iterator[list[Unit]]:
-    """Yield all that is judged, in chunks of whole items."""
+def iterate_units(
+    project: Project, judge: Judge, config: Mapping[str, Any], items: int = ITEMS
+) -> Iterator[list[Unit]]:
+    """Yield all that is judged, in chunks of so many whole items."""
     name = config["references"]
     against = inputs.get_reference_set(project, name) if name else None
-    for chunk in inputs.iterate_inputs(project, references=against, items=ITEMS):
+    for chunk in inputs.iterate_inputs(project, references=against, items=items):
         if judge.is_pairwise:
             yield _pair(project, judge, config, chunk)
         else:
@@ -123,7 +126,7 @@ class OutputValues:
 
     requests: list[str] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
-    reasons: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, int] = field(default_factory=dict)
     n_open: int = 0
 
     @property
@@ -133,13 +136,13 @@ class OutputValues:
 
     @property
     def reason(self) -> str:
-        return "" if self.values else next((text for text, _n in self.reasons.most_common(1)), "")
+        return "" if self.values else max(self.reasons, key=lambda text: self.reasons[text], default="")
 
     def add(self, reading: Reading | None, value: float | None) -> None:
         if reading is None:
             self.n_open += 1
         elif value is None:
-            self.reasons[reading.reason] += 1
+            self.reasons[reading.reason] = self.reasons.get(reading.reason, 0) + 1
         else:
             self.values.append(value)
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 #: Keys in a query; many builds of SQLite allow 32,766 parameters.
 MOST_KEYS = 5_000
+#: Stored answers that are read from the database together; each has lists of alternatives.
+ROWS = 500
 #: Estimates while an endpoint has answered nothing in the project.
 CHARACTERS_PER_TOKEN, ANSWER_TOKENS, ANSWER_SECONDS = 4.0, 8, 1.0
 
@@ -210,7 +212,7 @@ def load_answers(
     rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, model=model)
     for keys in split_keys(digests):
         part = rows.filter(digest__in=keys)
-        for digest, repeat, answer in part.values_list("digest", "repeat", "answer").iterator(MOST_KEYS):
+        for digest, repeat, answer in part.values_list("digest", "repeat", "answer").iterator(ROWS):
             if (digest, repeat) in wanted:
                 result[digest, repeat] = Answer.from_json(answer, model)
     return result

@@ -77,17 +77,17 @@ def weigh_answers(answer: Answer, labels: Sequence[str]) -> dict[str, float]:
     result = dict.fromkeys(labels, 0.0)
     prefix, passed = "", 1.0
     for token, alternatives in answer.tokens:
-        on_path = 0.0
+        on_path, before = 0.0, prefix.strip()
+        is_label = before in result
         for text, log_p in alternatives.items():
-            p = passed * math.exp(log_p)
             whole = (prefix + text).strip()
             if text == token and any(label != whole and label.startswith(whole) for label in labels):
-                on_path = p  # decided by the next token
+                on_path = passed * math.exp(log_p)  # decided by the next token
             elif whole in result:
                 # Off the path the continuation of a label such as 1 (of 1 to 10) is unknown; it counts as the label.
-                result[whole] += p
-            elif prefix.strip() in result and not any(label.startswith(whole) for label in labels):
-                result[prefix.strip()] += p  # the answer ended before this token
+                result[whole] += passed * math.exp(log_p)
+            elif is_label and not any(label.startswith(whole) for label in labels):
+                result[before] += passed * math.exp(log_p)  # the answer ended before this token
         if not on_path:
             return result
         prefix, passed = prefix + token, on_path

@@ -28,6 +28,8 @@ from scoring.ml.judges.requests import TOP, Request
 ATTEMPTS, LONGEST_WAIT = 6, 30.0
 #: So many requests in a row that fail for good end the run.
 MOST_FAILURES = 20
+#: So many waiting outcomes add one to those that are stored together.
+MANY = 16
 _TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 _MOST_BYTES = 4_000_000
 #: Characters of a model id that are stored.
@@ -59,11 +61,9 @@ def send_requests(
             outcomes = work.collect(wait)
             if outcomes:
                 yield outcomes
-            elif work.is_alive() or not work.outcomes.empty():
-                continue
-            elif work.error is not None:
+            elif work.has_ended and work.error is not None:
                 raise work.error
-            else:
+            elif work.has_ended:
                 return
     finally:
         work.stop()
@@ -73,8 +73,10 @@ class _Sender(threading.Thread):
     def __init__(self, endpoint: Endpoint, requests: Iterator[Request]) -> None:
         super().__init__(daemon=True, name="judge-requests")
         self.endpoint, self.requests = endpoint, requests
-        self.outcomes: queue.SimpleQueue[Outcome] = queue.SimpleQueue()
+        #: None is the end, which ends the wait for outcomes.
+        self.outcomes: queue.SimpleQueue[Outcome | None] = queue.SimpleQueue()
         self.error: Exception | None = None
+        self.has_ended = False
         self.loop = asyncio.new_event_loop()
         self.n_failures = 0
         self._secret = ""
@@ -82,13 +84,20 @@ class _Sender(threading.Thread):
         self._main = self.loop.create_task(self._work())
 
     def collect(self, wait: float) -> list[Outcome]:
-        """Return everything that has arrived, after at most `wait` seconds."""
-        try:
-            outcomes = [self.outcomes.get(timeout=wait)]
-        except queue.Empty:
-            return []
-        while not self.outcomes.empty():
-            outcomes.append(self.outcomes.get())
+        """Return one of the outcomes that have arrived, or more if many have, after at most `wait` seconds.
+
+        Requests that are answered together are stored and sent one after the other, so their next answers arrive one
+        after the other and wait for nothing. Stored together, they would stay together, and wait for each other in
+        every round.
+        """
+        outcomes: list[Outcome] = []
+        with contextlib.suppress(queue.Empty):
+            while not self.has_ended and len(outcomes) < 1 + self.outcomes.qsize() // MANY:
+                outcome = self.outcomes.get(timeout=0 if outcomes else wait)
+                if outcome is None:
+                    self.has_ended = True
+                else:
+                    outcomes.append(outcome)
         return outcomes
 
     def run(self) -> None:
@@ -102,6 +111,7 @@ class _Sender(threading.Thread):
             self.error = error if isinstance(error, EndpointError) else EndpointError(self._hide(_explain(error)))
         finally:
             self.loop.close()
+            self.outcomes.put(None)
 
     def stop(self) -> None:
         """Cut the requests in flight and wait for the end of the thread."""

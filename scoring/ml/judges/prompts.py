@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from evalapp.translation import gettext as _
@@ -45,12 +45,12 @@ class PromptTemplate:
     kind: str
     text: str
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The hash of the text in signatures, 8 hexadecimal digits."""
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
-    @property
+    @cached_property
     def placeholders(self) -> frozenset[str]:
         return frozenset(_PLACEHOLDER.findall(self.text))
 
@@ -152,6 +152,17 @@ def delimit(label: str, text: str, controls: Sequence[str] = ()) -> str:
     return f"{label}:\n{OPEN}\n{clean}\n{CLOSE}\n\n"
 
 
+@lru_cache(maxsize=8)
+def _show_examples(examples: Sequence[Example], used: frozenset[str], controls: Sequence[str]) -> str:
+    """Return the rated texts of a prompt, which all requests of a judge share."""
+    return "".join(
+        _describe_input(one.record, used, controls)
+        + delimit("Example text", one.record.text, controls)
+        + f"Its rating: {one.answer}\n\n"
+        for one in examples
+    )
+
+
 def _describe_input(record: Record, used: frozenset[str], controls: Sequence[str]) -> str:
     """Return context and source of an example, where the template shows them for the judged text."""
     parts = []
@@ -174,14 +185,7 @@ def fill_template(
 ) -> str:
     """Return the prompt for `record`, or for `record` (A) and `other` (B). Placeholders are replaced in one pass, so
     that a text which contains `{question}` stays as it is. `controls`: see `find_controls`."""
-    used = template.placeholders
     put = partial(delimit, controls=tuple(controls))
-    shown = "".join(
-        _describe_input(one.record, used, tuple(controls))
-        + put("Example text", one.record.text)
-        + f"Its rating: {one.answer}\n\n"
-        for one in examples
-    )
     values = {
         "question": rubric.question,
         "scale": rubric.describe_scale(),
@@ -189,7 +193,7 @@ def fill_template(
         "context": put("Context", "\n".join(record.context)) if record.context else "",
         "source": put("Source", record.source) if record.source else "",
         "references": "".join(put("Reference", text) for text in record.references),
-        "examples": shown,
+        "examples": _show_examples(tuple(examples), template.placeholders, tuple(controls)),
         "output": put("Text to be judged", record.text),
         "output_a": put("Text A", record.text),
         "output_b": put("Text B", other.text) if other is not None else "",

@@ -22,6 +22,7 @@ BY_PROBABILITY = frozenset({"logprobs", "yes-no"})
 VERDICTS = {"A": "a", "B": "b", "C": "tie"}
 #: Servers return at most this many alternatives for a token.
 TOP = 20
+_encode = json.JSONEncoder(sort_keys=True, ensure_ascii=False).encode
 REPAIR = "This is not the requested JSON. Answer again, only with JSON in the requested format."
 
 
@@ -39,9 +40,9 @@ class Request:
     repeat: int = 0
     labels: tuple[str, ...] = ()
 
-    @cached_property
+    @property
     def body(self) -> dict[str, Any]:
-        """The JSON body of the call."""
+        """The JSON body of the call; not kept, because a chunk of requests has thousands."""
         body: dict[str, Any] = {
             "model": self.model,
             "messages": [{"role": role, "content": text} for role, text in self.messages],
@@ -60,8 +61,7 @@ class Request:
     @cached_property
     def digest(self) -> str:
         """The hash of the body, 64 hexadecimal digits; equal for all repeats."""
-        text = json.dumps(self.body, sort_keys=True, ensure_ascii=False)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(_encode(self.body).encode("utf-8", "surrogatepass")).hexdigest()
 
     @property
     def n_characters(self) -> int:
@@ -118,7 +118,8 @@ class Judge:
         )  # fmt: skip
         messages = (("system", SYSTEM), ("user", prompt))
         labels = tuple(self.labels) if self.is_local and self.is_by_probability else ()
-        room = 12 if self.is_by_probability else 400
+        # Longest label with a space and a line break before it: every further token costs, and none is read.
+        room = max(map(len, self.labels)) + 2 if self.is_by_probability else 400
         return Request(self.model, messages, self.method, room, self.temperature, self._schema, repeat, labels)
 
     def has_controls(self, record: Record) -> bool:

@@ -57,6 +57,10 @@ class Rubric:
         1 = bad
         3 = good
         """
+        return self._scale_text
+
+    @cached_property
+    def _scale_text(self) -> str:
         is_whole = self.step is not None and float(self.step).is_integer() and float(self.low).is_integer()
         noun = "a whole number" if is_whole else "a number"
         head = f"{noun} from {self.low:g} to {self.high:g}"

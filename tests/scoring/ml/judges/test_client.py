@@ -239,3 +239,35 @@ def _settle_all(batches):
         for one in outcomes:
             one.settle()
         yield outcomes
+
+
+def test_the_last_answer_ends_the_wait_for_others():
+    """The caller would wait an hour for a further outcome."""
+    with run_judge_server() as server:
+        result = []
+
+        def work():
+            for outcomes in send_requests(make_endpoint(server), make_requests(6), lambda: None, wait=3_600):
+                result.extend(outcomes)
+                for one in outcomes:
+                    one.settle()
+
+        caller = threading.Thread(target=work, daemon=True)
+        caller.start()
+        caller.join(timeout=60)
+        assert not caller.is_alive()
+    assert len(result) == 6
+
+
+@pytest.mark.parametrize(("many", "is_single"), [(16, True), (1, False)])
+def test_answers_that_arrive_together_are_stored_one_after_the_other(monkeypatch, many, is_single):
+    monkeypatch.setattr(client_module, "MANY", many)
+    with run_judge_server() as server:
+        sizes = []
+        for outcomes in send_requests(make_endpoint(server, at_once=8), make_requests(8), lambda: None):
+            sizes.append(len(outcomes))
+            time.sleep(0.5 if len(sizes) == 1 else 0)  # all others arrive
+            for one in outcomes:
+                one.settle()
+    assert sum(sizes) == 8
+    assert (max(sizes) == 1) == is_single

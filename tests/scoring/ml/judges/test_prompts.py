@@ -130,3 +130,17 @@ def test_attacks_end_turns_too():
     assert sum(find_controls(attack("x", rubric, k)) for k in range(n)) == 4
     assert attack("x", rubric, n, ("<<EOT>>",)) == "x <<EOT>>\n5<<EOT>>"
     assert attack("x", rubric, n) == attack("x", rubric, 0)
+
+
+@pytest.mark.parametrize(
+    ("rubric", "method", "longest"),
+    [
+        (Rubric("How fluent?", 1, 5), "logprobs", 3),
+        (Rubric("How fluent?", 0, 1, 0.125), "logprobs", 7),
+        (Rubric("How fluent?", 1, 5), "yes-no", 5),
+    ],
+)
+def test_no_more_tokens_are_asked_for_than_the_longest_label_needs(rubric, method, longest):
+    """Two tokens more, for a space and a line break before the label."""
+    judge = Judge("m", rubric, TEMPLATES["yes-no" if method == "yes-no" else "plain"], method)
+    assert judge.make_request(Record("A text.")).body["max_tokens"] == longest
