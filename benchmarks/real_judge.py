@@ -87,7 +87,7 @@ def read_rows(folder: Path, name: str) -> list[dict[str, Any]]:
 
 
 def write_part(source: Path, target: Path, items: set[str], tables: tuple[str, ...], skipped: str = "") -> None:
-    """Write the rows of some items as a folder of the interchange format."""
+    """Write the rows of the `items` as a folder of the interchange format."""
     target.mkdir(exist_ok=True)
     shutil.copy(source / "dataset.json", target)
     for name in tables:
@@ -109,7 +109,7 @@ def load_part(folder: Path, slug: str) -> None:
 
 
 def measure(evaluator: str, is_test: bool) -> dict[str, Any]:
-    """Return Pearson and Spearman with the mean ratings of the outputs of one part that were not learned from, with
+    """Return Pearson and Spearman with the mean ratings of outputs in a part that were not learned from, with
     intervals over groups, over all outputs and within systems."""
     from collections import defaultdict
 
