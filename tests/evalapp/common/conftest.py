@@ -101,15 +101,14 @@ class Installation:
         self.family.close()
 
 
-def wait_until(condition: Any, seconds: float = 120.0) -> float:
-    """Waits for a true result; returns the seconds it took. The limit is long: a worker loads its libraries for
-    seconds, and for much longer on a busy machine. Tests check the returned seconds where speed matters."""
+def wait_until(condition: Any, seconds: float = 120.0) -> None:
+    """Waits for a true result. The limit is long: a worker loads its libraries for seconds, and for much longer on a
+    busy machine."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() - began > seconds:
             raise AssertionError(f"still not after {seconds} s")
         time.sleep(0.05)
-    return time.monotonic() - began
 
 
 def point_queue_to(url: str) -> None:

@@ -104,7 +104,7 @@ def test_frozen_database_keeps_nobody_waiting(client, alone, monkeypatch):
     for _ in range(3):
         answer = client.get("/health/ready")
         assert (answer.status_code, answer.json()["database"]) == (503, False)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25  # out of thirty seconds
     assert asked == [1]
     open_question = health._asked
     goes_on.set()
