@@ -45,8 +45,8 @@ def rita(site: Site, db: None, part: Path, settings: Any) -> User:
     researcher = person("rita")
     join(Project.objects.get(slug="demo"), researcher, Role.RESEARCHER)
     celery = [
-        sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--queues", "cpu,gpu",
-        "--concurrency", "1", "--loglevel", "WARNING",
+        sys.executable, "-m", "celery", "--quiet", "-A", "evalapp", "worker", "--include", "tests.scoring.toy_worker",
+        "--queues", "cpu,gpu", "--concurrency", "1", "--loglevel", "WARNING",
     ]  # fmt: skip
     with (site.folder / "worker.log").open("ab") as log:
         site.family.spawn("worker", celery, cwd=ROOT, env=site.env, output=log)

@@ -26,7 +26,7 @@ from tests.scoring.live_house import start
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.training import checkpoints_in, train
 
-pytestmark = [pytest.mark.slow, pytest.mark.server("redis")]
+pytestmark = [pytest.mark.slow, pytest.mark.server("redis"), pytest.mark.usefixtures("few_penalties")]
 
 #: Never ends while a test looks.
 LONG = {"epochs": 5000, "learning_rate": 1e-4}
