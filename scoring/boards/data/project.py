@@ -320,9 +320,9 @@ class ProjectData:
         scores = Scores(item[order], cluster[order], system[order], value[order], outputs.units, output)
         if query.assist and (n := int(self.find_learned([score_set], output).sum())):
             text = _(
-                "%(n)s of the outputs scored by %(by)s are in its training data. Such scores cannot assist judgements: "
-                "choose an evaluator that was not trained on these items, or train with --folds 5, so that every "
-                "item is scored by a model that has not seen it."
+                "%(n)s of the outputs scored by %(by)s are in its training data, or of groups that gave its examples. "
+                "Such scores cannot assist judgements: choose an evaluator that has not seen these items, train with "
+                "--folds 5, so that every item is scored by such a model, or start a judge without examples."
             )
             raise BadInput.for_field("assist", text % {"n": n, "by": query.assist})
         return described, scores, score_set.systems
