@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.db.models import BigIntegerField, OuterRef, Subquery, Value
+from django.db.models import BigIntegerField, F, OuterRef, Subquery, Value
 from django.utils.translation import gettext as _
 
 from annotation.models import Item, Output, Reference, ReferenceSet, System
@@ -90,9 +90,10 @@ def iterate_inputs(
     items; with `known` also the input hashes of that score set."""
     from scoring.ml import Record
 
-    outputs = Output.objects.filter(project=project).order_by("item", "pk")
+    outputs = Output.objects.order_by("item", "pk")
     if only is not None:
-        outputs = outputs.filter(system=only[0], step=only[1])
+        # A sum has no index: SQLite would read all outputs of the system for every chunk.
+        outputs = outputs.alias(own=F("system") + 0).filter(own=only[0], step=only[1])
     hashes: Any = Value(None, BigIntegerField())
     if known is not None and known.scores.exists():
         # A subquery uses the index on (set, output). A join may scan the whole table of scores for every chunk, and a
@@ -111,7 +112,8 @@ def iterate_inputs(
         first, last = chunk[0][0], chunk[-1][0]
         texts = read_references(references, item__gte=first, item__lte=last)
         of_item: dict[int, list[Any]] = defaultdict(list)
-        rows = outputs.filter(item__gte=first, item__lte=last)
+        # Without the project, whose index would lead SQLite through all its outputs for every chunk.
+        rows = outputs.filter(item__in=[key[0] for key in chunk])
         for row in rows.values_list("item", "pk", "system", "step", "text", hashes):
             of_item[row[0]].append(row)
         result = []

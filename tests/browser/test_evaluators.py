@@ -88,7 +88,8 @@ def _train(page: Any, name: str, encoder: str) -> None:
     page.click("button:has-text('Train'):visible")
     page.wait_for_selector(f"main:has(#run-state) h1:has-text('my-{name}')")
     _wait_for_end(page)
-    page.wait_for_selector("#curve svg")
+    if entry.parse_train_options(entry.profiles[0], {}).get("stages") != "head":  # a head alone has one optimum
+        page.wait_for_selector("#curve svg")
     page.click("#run-result-link")
     page.wait_for_selector(f"h1:has-text('my-{name}')")
     expect(page.locator("[data-unapplied]")).to_have_count(1)
