@@ -172,4 +172,4 @@ def test_systems_deltas_and_reliability(make_design, data, tmp_path):
     assert {"rand_utt", "word_drop", "word_order", "word_repeat"} <= set(rows)
     (_step, result), = compute_all(make_design("reliability"), data, tmp_path / "r")  # fmt: skip
     assert list(result["parts"]["ream"]) == ["1", "2"]
-    assert {"gold", "predicted", "mse", "constant", "r2"} == set(result["parts"]["ream"]["1"])
+    assert {"gold", "predicted", "mse", "constant", "r2", "ceiling"} == set(result["parts"]["ream"]["1"])

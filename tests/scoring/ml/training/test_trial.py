@@ -60,7 +60,7 @@ def test_every_plan_has_a_narrow_range(encoder: str, name: str) -> None:
     assert found.seconds > found.afterwards >= 0
     assert found.seconds_range == pytest.approx([share * found.seconds for share in RANGE])
     assert found.seconds_range[1] <= 3 * found.seconds_range[0]
-    assert found.steps > 0
+    assert (found.steps > 0) == (name != "comparative")  # which fits its head without steps
 
 
 def make_ream_job(encoder: str, n_items: int = 100, **options: Any) -> FitJob:

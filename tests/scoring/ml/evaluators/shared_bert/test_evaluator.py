@@ -407,7 +407,7 @@ def test_row_split_needs_data_without_a_held_out_part(encoder: str) -> None:
 
 
 def test_plan_counts_and_estimates(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing, "measure_steps", lambda *given: timing.Timing(1e-3, 0.5, 1e-3, 1.0, math.inf))
+    monkeypatch.setattr(timing, "measure_steps", lambda *given: timing.Timing(1e-3, 0.5, 1e-3, 1.0, 1.0, math.inf))
     monkeypatch.setattr(timing, "recent", {})
     monkeypatch.setattr(timing, "REST", 0.0)
     given = {"encoder": encoder, "batch_size": 10, "max_references": 1, "stages": "together"}
