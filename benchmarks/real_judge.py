@@ -251,13 +251,14 @@ def measure_pairs(data: Path, folder: Path, n: int) -> dict[str, Any]:
             votes.setdefault((row["item"], row["system_a"], row["system_b"]), Counter())[row["verdict"]] += 1
     texts = {(row["item"], row["system"]): row["text"] for row in read_rows(data / "pandalm", "outputs")}
     result: Counter[str] = Counter()
+    verdicts = read_verdicts()
     for (item, a, b), vote in votes.items():
         (first, most), *others = vote.most_common(2)
         if others and others[0][1] == most:
             continue
         result["pairs with a majority"] += 1
         result[f"people: {'tie' if first == 'tie' else 'decided'}"] += 1
-        judged = judge_verdict(item, a, b)
+        judged = verdicts[item, a, b]
         result["judge: undefined"] += judged == ""
         result["judge: tie"] += judged == "tie"
         result["judge: as the majority"] += judged == first
@@ -266,26 +267,22 @@ def measure_pairs(data: Path, folder: Path, n: int) -> dict[str, Any]:
     return {"run": describe_run("pairs", "pairs"), "items": len(items), "counts": dict(result)}
 
 
-def judge_verdict(item: str, a: str, b: str) -> str:
-    """Return the verdict of the judge on a pair, "" if it has none."""
+def read_verdicts() -> dict[tuple[str, str, str], str]:
+    """Return the verdicts of the judge by item and two systems, in either order; "" without a verdict."""
     from scoring.models import Evaluator
     from scoring.selectors.judge_answers import iterate_answered, make_reader
 
-    if not VERDICTS:
-        row = Evaluator.objects.get(project__slug="pairs", slug="pairs")
-        reader = make_reader(row)
-        for units, answers in iterate_answered(row, reader):
-            for unit in units:
-                assert unit.other_record is not None
-                reading = reader.settle(unit.orders, answers)[0]
-                key = (unit.record.item, unit.record.system, unit.other_record.system)
-                VERDICTS[key] = "" if reading is None else reading.verdict
-    if (item, a, b) in VERDICTS:
-        return VERDICTS[item, a, b]
-    return {"a": "b", "b": "a"}.get(VERDICTS[item, b, a], VERDICTS[item, b, a])
-
-
-VERDICTS: dict[tuple[str, str, str], str] = {}
+    row = Evaluator.objects.get(project__slug="pairs", slug="pairs")
+    reader, result = make_reader(row), {}
+    for units, answers in iterate_answered(row, reader):
+        for unit in units:
+            assert unit.other_record is not None
+            reading = reader.settle(unit.orders, answers)[0]
+            verdict = "" if reading is None else reading.verdict
+            item, a, b = unit.record.item, unit.record.system, unit.other_record.system
+            result[item, a, b] = verdict
+            result[item, b, a] = {"a": "b", "b": "a"}.get(verdict, verdict)
+    return result
 
 
 def main() -> None:
