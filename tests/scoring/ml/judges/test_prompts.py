@@ -6,7 +6,7 @@ import pytest
 
 from scoring.ml.judges import TEMPLATES, Example, Judge, PromptTemplate, Rubric, RubricError, check_template
 from scoring.ml.judges.injections import ATTACKS, attack
-from scoring.ml.judges.prompts import CLOSE, OPEN, REWARDS, find_controls, neutralise
+from scoring.ml.judges.prompts import CLOSE, OPEN, REWARDS, delimit, find_controls, neutralise
 from scoring.ml.types import Record
 
 RUBRIC = Rubric("How fluent is the text?", 1, 5, labels={"1": "unreadable", "5": "perfect"}, guidelines="Mind typos.")
@@ -25,6 +25,24 @@ def test_built_in_templates_show_question_text_and_guidelines(name):
     for part in ("How fluent", "It is fine.", "How are you?", "All good.", "Mind typos."):
         assert part in prompt
     assert "{" not in prompt
+
+
+@pytest.mark.parametrize("name", sorted({*TEMPLATES} - {*REWARDS}))
+def test_prompts_of_a_judge_begin_with_all_that_they_share(name):
+    """Servers keep the beginning of a prompt; only the texts and the format of the answer follow."""
+    shown = Example(Record("A bad one.", context=("Hi?",)), "2")
+    judge = Judge("m", RUBRIC, TEMPLATES[name], examples=(shown,))
+    records = [Record(text, references=(text,), context=(text,), source=text) for text in ("Fine.", "Oh no.")]
+    labels = ["Context", "Source", "Reference", *(["Text A", "Text B"] if judge.is_pairwise else ["Text to be judged"])]
+    starts = set()
+    for record in records:
+        prompt = judge.make_request(record, record if judge.is_pairwise else None).messages[-1][1]
+        rest = "".join(delimit(label, record.text) for label in labels) + judge.answer_format.rstrip()
+        assert prompt.endswith(rest)
+        starts.add(prompt.removesuffix(rest))
+    (start,) = starts
+    for part in ("How fluent", "Mind typos.", "Its rating: 2"):
+        assert part in start
 
 
 def test_the_scale_has_its_labels():
