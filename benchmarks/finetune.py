@@ -81,7 +81,7 @@ def run_bare(data: Dataset, given: argparse.Namespace) -> tuple[float, float, fl
     chosen = {id(p) for p in plain}
     decayed = [p for p in network.parameters() if id(p) not in chosen]
     groups = [{"params": decayed, "weight_decay": 0.01}, {"params": plain, "weight_decay": 0.0}]
-    optimiser = torch.optim.AdamW(groups, lr=job.number("learning_rate"))
+    optimiser = torch.optim.AdamW(groups, lr=job.number("learning_rate"), fused=True)
     schedule = get_linear_schedule_with_warmup(optimiser, len(ready) // 10, len(ready))
     started, stamps = time.monotonic(), []
     for inputs in ready:

@@ -46,7 +46,7 @@ def timed_steps(job: FitJob, batches: PairBatches, penalty: str, every: int, ste
     attention = None if penalty == "none" else "eager"
     network = PerceptionNetwork.from_source(job.encoder, settings, attention=attention)
     network.train()
-    optimiser = torch.optim.AdamW(network.parameters(), lr=2e-5)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=2e-5, fused=True)
     found = []
     for number in range(steps):
         batch = batches[number % len(batches)]

@@ -310,7 +310,7 @@ def _arguments(
         learning_rate=settings.learning_rate,
         weight_decay=settings.weight_decay,
         # Adam is AdamW without decay.
-        optim="adamw_torch",
+        optim="adamw_torch_fused",
         max_grad_norm=settings.max_grad_norm,
         warmup_steps=settings.warmup,
         lr_scheduler_type=settings.schedule,

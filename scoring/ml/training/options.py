@@ -56,7 +56,12 @@ MAX_STEPS = integer(
     minimum=1,
     advanced=True,
 )
-TRAIN_DTYPE = choice("train_dtype", ("fp32", "bf16"), "Number format of training.", advanced=True)
+TRAIN_DTYPE = choice(
+    "train_dtype",
+    ("fp32", "bf16"),
+    "Number format of training; bf16 is faster on GPUs and on processors with bf16 units.",
+    advanced=True,
+)
 GRADIENT_CHECKPOINTING = flag(
     "gradient_checkpointing", False, "Save memory in training by recomputing activations.", advanced=True
 )

@@ -124,7 +124,7 @@ def _time_steps(
 ) -> tuple[float, float, float]:
     """Fixed seconds of a step, those of a token, and how many times longer an `every`-th step takes."""
     short, long = (_cut(batch, share) for batch, share in ((batches[0], 0.4), (batches[-1], 1.0)))
-    optimiser = torch.optim.AdamW(network.parameters(), lr=0.0)
+    optimiser = torch.optim.AdamW(network.parameters(), lr=0.0, fused=True)
     network.train()
 
     def step(batch: Mapping[str, torch.Tensor], number: int = 1) -> float:
