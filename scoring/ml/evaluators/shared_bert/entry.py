@@ -15,12 +15,18 @@ OPTIONS = (
     replace(EPOCHS, default=5),
     replace(LEARNING_RATE, default=3e-5),
     RATINGS,
+    choice(
+        "labels",
+        ("graded", "binary"),
+        "What is learned: graded, the mean rating as a share of its scale; binary, good or not by the median and the "
+        "threshold, as in the paper.",
+    ),
     text("aspects", None, "Aspects to learn together, with commas between; none is every rated aspect."),
     number(
         "threshold",
         None,
-        "Lowest median rating of a good output; none is seven tenths of the scale, rounded up (5 of 1 to 6) unless "
-        "ratings are finer than half points.",
+        "Lowest median rating of a good output, for binary labels and for figures of two classes; none is seven tenths "
+        "of the scale, rounded up (5 of 1 to 6) unless ratings are finer than half points.",
     ),
     text(
         "beta",
@@ -66,7 +72,7 @@ ENTRIES = (
     Entry(
         name="shared-bert",
         kind="trained",
-        summary="Probability that people rate the output as good, for each aspect; one encoder reads output and "
+        summary="How good people would rate the output, from 0 to 1, for each aspect; an encoder reads output and "
         "reference.",
         scale=(0.0, 1.0),
         needs=("references", "encoder"),
@@ -88,8 +94,9 @@ ENTRIES = (
         aspect="many",
         revision=2,
         profile_defaults={
-            RECOMMENDED: {"max_references": 4},
+            RECOMMENDED: {"max_references": 4, "features": "separate"},
             PAPER: {
+                "labels": "binary",
                 "stages": "together",
                 "learning_rate": 3e-4,
                 "beta": "grid",

@@ -9,6 +9,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
+from evalapp.stats.correlation.coefficients import spearman
 from evalapp.translation import gettext as _
 from evalapp.translation import ngettext
 from scoring.ml.artefact import Artefact
@@ -19,8 +20,8 @@ from scoring.ml.encodings import Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
 from scoring.ml.errors import TooFewData
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
-from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances
-from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs
+from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances, learns_grades
+from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs, share_of_negatives
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
 from scoring.ml.network import Network, check_architecture
@@ -42,7 +43,7 @@ LEAST_OF_A_CLASS = 2
 
 
 class SharedBert(SeveralAspects):
-    """P(good) per aspect = sigmoid of a head on the encoding of `[CLS] output [SEP] reference [SEP]`.
+    """P(good), or the expected grade, per aspect = sigmoid of a head on the encoding of output and reference.
 
     `score(records)` gives (n, aspects), with `aspect=` (n,); the option `references` combines several references. Reddy
     2022; docs/explanation/evaluators/shared-bert.md.
@@ -57,8 +58,14 @@ class SharedBert(SeveralAspects):
         check_pooler(job)
         labelled = train.labelled
         check_beta(job, len(labelled.aspects), held_out=len(dev.outputs) > 0)
+        graded = learns_grades(job)
         for place, aspect in enumerate(labelled.aspects):
-            seen = labelled.labels[np.unique(train.outputs), place]
+            seen = train.targets(job)[np.unique(train.outputs), place]
+            if graded and len(np.unique(seen[np.isfinite(seen)])) > 1:
+                continue
+            if graded:
+                text = _("of %(aspect)s, all outputs are rated alike, so there is nothing to learn: rate more outputs.")
+                raise TooFewData(job.name, text, aspect=aspect)
             good, bad = int((seen == 1).sum()), int((seen == 0).sum())
             if min(good, bad) < LEAST_OF_A_CLASS:
                 raise TooFewData(
@@ -146,6 +153,7 @@ class SharedBert(SeveralAspects):
             SignatureField("trunc", "tc", "right"),
             SignatureField("refs", "rf", str(self.options["references"])),
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
+            *([SignatureField("labels", "lb", "graded")] if self.settings.get("labels") == "graded" else []),
             *self.feature_fields,
         ]
 
@@ -183,15 +191,20 @@ class _Trainer:
         self.seconds, self.steps = 0.0, 0
 
     @property
+    def better(self) -> str:
+        """The figure on the held-out part that chooses the weights."""
+        return "spearman" if learns_grades(self.job) else "macro_f1"
+
+    @property
     def aspects(self) -> tuple[str, ...]:
         return self.train_part.labelled.aspects
 
     def choose_betas(self) -> tuple[float, ...]:
         """The weight of good outputs per aspect. `share`: the share of bad ones among the pairs of an epoch, which the
         loss is a mean of. `grid`: the multiple of that share whose one-aspect model has the best macro-F1 on the
-        held-out part (Reddy 2022); ties go to the multiple nearest to 1."""
+        held-out part, or for grades the best Spearman (Reddy 2022); ties go to the multiple nearest to 1."""
         pairs = _pairs_of_epoch(self.job, self.train_part, 0)
-        shares = self.train_part.labelled.share_of_negatives(self.train_part.outputs[pairs])
+        shares = share_of_negatives(self.train_part.targets(self.job)[self.train_part.outputs[pairs]])
         wish = self.job.text("beta")
         if wish == "share":
             return tuple(float(share) for share in shares)
@@ -204,7 +217,7 @@ class _Trainer:
                 beta = min(max(float(share) * factor, 0.01), 0.99)
                 phase = f"beta {self.aspects[place]} {factor:.2f}"
                 _, result = self._finetune((place,), (beta,), phase)
-                scores.append(result.metrics.get("macro_f1", -1.0))
+                scores.append(result.metrics.get(self.better, -1.0))
             chosen.append(min(max(float(share) * best_factor(scores), 0.01), 0.99))
         return tuple(chosen)
 
@@ -224,7 +237,8 @@ class _Trainer:
         return whole, finetune_result
 
     def evaluate(self, network: Network, part: Instances, places: Sequence[int] | None = None) -> dict[str, float]:
-        """Means over aspects of macro-F1, MCC, AUROC and related metrics, and each aspect's own.
+        """Means over aspects of macro-F1, MCC, AUROC and related metrics, of Spearman with the grades (0 if it is
+        undefined), and each aspect's own.
 
         Over outputs, each by the mean over its references; over rows if the split is by rows, as in the paper.
         """
@@ -240,7 +254,7 @@ class _Trainer:
             _probabilities(cast(SharedBertNetwork, network), engine, encodings), owners, len(rows), "mean"
         )
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
-        figures: dict[str, list[float]] = {name: [] for name in means}
+        figures: dict[str, list[float]] = {name: [] for name in (*means, "spearman")}
         result: dict[str, float] = {}
         for column, place in enumerate(places):
             labels = part.labelled.labels[rows, place]
@@ -250,8 +264,10 @@ class _Trainer:
             result[f"loss_{self.aspects[place]}"] = float(-np.log(p).mean()) if known.any() else float("nan")
             for name in ("collapsed", "n", "positives", "majority", "majority_f1"):
                 result[f"{name}_{self.aspects[place]}"] = float(getattr(report, name))
+            ranks = spearman(part.labelled.grades[rows, place][known], p_good[known, column]).value
+            found = {name: getattr(report, name) for name in means} | {"spearman": float(np.nan_to_num(ranks))}
             for name, values in figures.items():
-                values.append(getattr(report, name))
+                values.append(found[name])
                 result[f"{name}_{self.aspects[place]}"] = values[-1]
         for name, values in figures.items():
             finite = [value for value in values if np.isfinite(value)]
@@ -282,7 +298,7 @@ class _Trainer:
     ) -> tuple[SharedBertNetwork, FinetuneResult]:
         job, part = self.job, self.train_part
         network = self.new_network(len(places))
-        labels = torch.tensor(part.labelled.labels[part.outputs][:, list(places)], dtype=torch.float32)
+        labels = torch.tensor(part.targets(job)[part.outputs][:, list(places)], dtype=torch.float32)
         weights = torch.tensor(betas, dtype=torch.float32).expand(len(labels), len(places))
         groups = record_groups(part.labelled.records)
         batches = RowBatches(
@@ -297,8 +313,8 @@ class _Trainer:
         adam = job.text("optimizer") == "adam"
         settings = frame.make_finetune_settings(
             job,
-            better="macro_f1",
-            curve=("macro_f1", "mcc", "auroc", "accuracy"),
+            better=self.better,
+            curve=tuple(dict.fromkeys((self.better, "macro_f1", "mcc", "auroc", "accuracy"))),
             lower_is_better=False,
             weight_decay=0.0 if adam else 0.01,
             warmup=0.0 if adam else 0.1,

@@ -11,7 +11,13 @@ from evalapp.stats.agreement.normalise import RatingMethod
 from evalapp.translation import gettext as _
 from scoring.ml.encodings import Ints
 from scoring.ml.errors import TrainingDataError
-from scoring.ml.evaluators.shared_bert.labels import LabelledOutputs, label_outputs, make_rule, pairs_with_references
+from scoring.ml.evaluators.shared_bert.labels import (
+    Floats,
+    LabelledOutputs,
+    label_outputs,
+    make_rule,
+    pairs_with_references,
+)
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import aspects_with
 from scoring.ml.training.job import FitJob
@@ -30,6 +36,10 @@ class Instances:
     outputs: Ints
     references: tuple[str, ...]
 
+    def targets(self, job: FitJob) -> Floats:
+        """(outputs, aspects) what the `job` learns: grades, or labels of two classes."""
+        return self.labelled.grades if learns_grades(job) else self.labelled.labels
+
     def take(self, rows: Ints) -> Instances:
         """The pairs of the rows."""
         return Instances(self.labelled, self.outputs[rows], tuple(self.references[int(row)] for row in rows))
@@ -39,6 +49,11 @@ class Instances:
         """Every rated output with each of its references."""
         pairs = pairs_with_references(labelled)
         return cls(labelled, np.array([row for row, _ in pairs], dtype=np.int64), tuple(ref for _, ref in pairs))
+
+
+def learns_grades(job: FitJob) -> bool:
+    """Whether the `job` learns grades from 0 to 1, not two classes."""
+    return job.text("labels") == "graded"
 
 
 def get_instances(job: FitJob) -> tuple[Instances, Instances, Instances]:

@@ -1,4 +1,5 @@
-"""From ratings to labels: median, pooled over systems with the same text, ceiling, threshold (Reddy 2022).
+"""From ratings to labels: median, pooled over systems with the same text, ceiling, threshold (Reddy 2022), or the mean
+as a share of the scale.
 
 Explained in docs/explanation/evaluators/shared-bert.md#labels.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr
 
 from evalapp.stats.agreement.normalise import Z_METHODS, RatingMethod
 from scoring.ml.base import get_references
@@ -27,7 +29,8 @@ THRESHOLD_SHARE = 0.7
 
 @dataclass(frozen=True)
 class LabelledOutputs:
-    """Distinct rated outputs: `labels` (n, aspects) 1 = good, 0 = not, nan = not rated for that aspect.
+    """Distinct rated outputs: `labels` (n, aspects) 1 = good, 0 = not, and `grades` (n, aspects) from 0 to 1; nan = not
+    rated for that aspect.
 
     `n_merged` outputs repeat the text of another system for the same item and were pooled with it; `n_empty` outputs
     without text and `n_alone` outputs without a reference are left out.
@@ -35,6 +38,7 @@ class LabelledOutputs:
 
     records: list[Record]
     labels: Floats
+    grades: Floats
     aspects: tuple[str, ...]
     thresholds: tuple[float, ...]
     simulated: int
@@ -47,21 +51,23 @@ class LabelledOutputs:
         """Notes on the rated outputs that are left out."""
         return describe_left_out("rated outputs", self.n_empty, self.n_alone)
 
-    def share_of_negatives(self, rows: npt.NDArray[np.int64] | None = None) -> Floats:
-        """(aspects,) negatives / all, nan without any label. `rows`: only these, as often as each occurs (an output
-        occurs once per reference)."""
-        labels = self.labels if rows is None else self.labels[rows]
-        counts = np.isfinite(labels).sum(axis=0)
-        negatives = (labels == 0).sum(axis=0)
-        return np.where(counts > 0, negatives / np.maximum(counts, 1), np.nan)
-
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Good from `threshold` on; with `ceiling` the median is rounded up first."""
+    """Good from `threshold` on; with `ceiling` the median is rounded up first. Grades are shares of the way from `low`
+    to `high`; without them, probabilities of the standard normal distribution."""
 
     threshold: float
     ceiling: bool
+    low: float | None = None
+    high: float | None = None
+
+    def grade(self, ratings: Sequence[float]) -> float:
+        """The mean of `ratings` from 0 to 1."""
+        mean = float(np.mean(ratings))
+        if self.low is None or self.high is None:
+            return float(ndtr(mean))
+        return min(max((mean - self.low) / (self.high - self.low), 0.0), 1.0) if self.high > self.low else 0.5
 
 
 def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: float | None = None) -> Rule:
@@ -73,7 +79,10 @@ def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: fl
     """
     if threshold is None:
         threshold = default_threshold(dataset, aspect, method)
-    return Rule(threshold, method == "raw" and _in_halves(dataset, aspect))
+    low, high = _read_scale(dataset, aspect) if method == "raw" else (0.0, 1.0)
+    if method in Z_METHODS:
+        return Rule(threshold, ceiling=False)
+    return Rule(threshold, method == "raw" and _in_halves(dataset, aspect), low, high)
 
 
 def label_outputs(
@@ -84,7 +93,8 @@ def label_outputs(
     rules: Sequence[Rule] | None = None,
     track: RowTracker = without_progress,
 ) -> LabelledOutputs:
-    """Return labels of the outputs of a `dataset` for each of the `aspects`, by the median over raters.
+    """Return labels of the outputs of a `dataset` for each of the `aspects`, by the median over raters, and grades, by
+    the mean.
 
     Raters of systems with the same text for an item are pooled; raw medians are rounded up, so that 4.5 counts as 5;
     good from the threshold on. `method` makes ratings comparable; `rules` None are those of the dataset (`make_rule`);
@@ -112,15 +122,24 @@ def label_outputs(
             record_of.setdefault(key, record)
             pooled.setdefault(key, [[] for _ in aspects])[place].extend(values)
     labels = np.full((len(pooled), len(aspects)), np.nan)
+    grades = labels.copy()
     for row, columns in enumerate(track(list(pooled.values()))):
         for place, ratings in enumerate(columns):
             if ratings:
                 labels[row, place] = float(_level(ratings, rules[place]) >= rules[place].threshold)
+                grades[row, place] = rules[place].grade(ratings)
     thresholds = tuple(rule.threshold for rule in rules)
     merged = len(keys) - len(pooled)
     return LabelledOutputs(
-        list(record_of.values()), labels, tuple(aspects), thresholds, simulated, merged, len(empty), len(alone)
+        list(record_of.values()), labels, grades, tuple(aspects), thresholds, simulated, merged, len(empty), len(alone)
     )
+
+
+def share_of_negatives(targets: Floats) -> Floats:
+    """Return 1 - the mean of `targets` (n, aspects), labels or grades, over those that are known; nan without any."""
+    known = np.isfinite(targets)
+    counts = known.sum(axis=0)
+    return np.where(counts > 0, 1 - np.where(known, targets, 0.0).sum(axis=0) / np.maximum(counts, 1), np.nan)
 
 
 def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> float:
@@ -131,14 +150,19 @@ def default_threshold(dataset: Dataset, aspect: str, method: RatingMethod) -> fl
     """
     if method != "raw":
         return 0.0 if method in Z_METHODS else 0.5
-    scale = next((known for known in dataset.aspects if known.name == aspect), None)
-    low, high = (None, None) if scale is None else (scale.minimum, scale.maximum)
-    if low is None or high is None:
-        values = [rating.value for rating in dataset.ratings if rating.aspect == aspect]
-        low, high = min(values, default=0.0), max(values, default=1.0)
+    low, high = _read_scale(dataset, aspect)
     # Rounded first: 1 + 0.7 * 5 must not become 4.500000001.
     level = round(low + THRESHOLD_SHARE * (high - low), 9)
     return float(math.ceil(level)) if _in_halves(dataset, aspect) else level
+
+
+def _read_scale(dataset: Dataset, aspect: str) -> tuple[float, float]:
+    """The ends of the scale of an aspect, or the lowest and the highest rating if it has none."""
+    scale = next((known for known in dataset.aspects if known.name == aspect), None)
+    if scale is not None and scale.minimum is not None and scale.maximum is not None:
+        return scale.minimum, scale.maximum
+    values = [rating.value for rating in dataset.ratings if rating.aspect == aspect]
+    return min(values, default=0.0), max(values, default=1.0)
 
 
 def _in_halves(dataset: Dataset, aspect: str) -> bool:

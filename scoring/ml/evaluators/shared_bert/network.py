@@ -48,7 +48,8 @@ class SharedBertNetwork(TowerNetwork):
         places: torch.Tensor | None = None,
         **inputs: torch.Tensor,
     ) -> dict[str, torch.Tensor]:
-        """`labels` (rows, aspects) with nan where unknown; `beta` (rows, aspects) the weight of the good ones."""
+        """`labels` (rows, aspects) from 0 to 1 with nan where unknown; `beta` (rows, aspects) the weight of the good
+        ones."""
         logits = torch.cat([self._tower(number, inputs, places) for number in range(len(self.heads))], dim=-1)
         if labels is None or beta is None:
             return {"logits": logits}
@@ -109,15 +110,15 @@ class SharedBertNetwork(TowerNetwork):
 
 
 def balanced_cross_entropy(logits: torch.Tensor, labels: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
-    """-beta y log p - (1 - beta) (1 - y) log(1 - p), mean over the labels that are known; p = sigmoid(logits).
+    """-beta y log p - (1 - beta) (1 - y) log(1 - p), mean over the labels y that are known, from 0 to 1;
+    p = sigmoid(logits).
 
     Reddy 2022, equation 1: beta = .3535 gives .078881 for (y=1, p=.8) and 1.040502 for (0, .8).
     """
     known = ~torch.isnan(labels)
     y = torch.where(known, labels, torch.zeros_like(labels))
-    weight = torch.where(y > 0.5, beta, 1 - beta) * known
-    loss = functional.binary_cross_entropy_with_logits(logits, y, weight=weight, reduction="sum")
-    return loss / known.sum().clamp_min(1)
+    loss = beta * y * functional.softplus(-logits) + (1 - beta) * (1 - y) * functional.softplus(logits)
+    return (loss * known).sum() / known.sum().clamp_min(1)
 
 
 def _layers(width: int, out: int, n: int) -> torch.nn.ModuleList:

@@ -254,7 +254,7 @@ def test_same_seed_same_weights(encoder: str) -> None:
 def test_grid_selects_beta_on_the_held_out_part(encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # docs/explanation/evaluators/shared-bert.md#loss.
     assert module.BETA_GRID == (0.75, 0.8, 0.85, 0.9, 0.95, 1, 1.05, 1.1, 1.15, 1.2, 1.25)
-    given = {"encoder": encoder, "epochs": 1, "beta": "grid", "aspects": "naturalness"}
+    given = {"encoder": encoder, "epochs": 1, "beta": "grid", "aspects": "naturalness", "labels": "binary"}
     # Two steps for each of the eleven and two for the final model.
     assert plan("shared-bert", data(6), dev=data(4, seed=4), **given).steps == 24
     monkeypatch.setattr(module, "BETA_GRID", (0.75, 1.0, 1.25))
@@ -366,8 +366,11 @@ def test_invalid_input_is_named_before_training(encoder: str, tmp_path: Path) ->
     dialogues = tuple(Dialogue(f"d{n}", ("cat sat", "you like tea")) for n in range(1, 7))
     with pytest.raises(TrainingDataError, match="no output is rated"):
         plan("shared-bert", data(ratings=of_dialogues, dialogues=dialogues), encoder=encoder)
+    few = data(outputs=whole.outputs[::2], ratings=whole.ratings[::2][:1])
+    with pytest.raises(TrainingDataError, match="all outputs are rated alike"):
+        plan("shared-bert", few, encoder=encoder)
     with pytest.raises(TrainingDataError, match="it needs 2 of each"):
-        plan("shared-bert", data(outputs=whole.outputs[::2], ratings=whole.ratings[::2][:1]), encoder=encoder)
+        plan("shared-bert", few, encoder=encoder, labels="binary")
     with pytest.raises(EncoderError, match="is neither a folder"):
         plan("shared-bert", whole, encoder=str(tmp_path / "nothing"))
     with pytest.raises(EncoderError, match="pooler"):

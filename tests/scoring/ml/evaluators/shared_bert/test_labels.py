@@ -14,6 +14,7 @@ from scoring.ml.evaluators.shared_bert.labels import (
     label_outputs,
     make_rule,
     pairs_with_references,
+    share_of_negatives,
 )
 from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
 
@@ -39,7 +40,7 @@ def test_medians_are_rounded_up_and_capped_at_five() -> None:
     assert found.thresholds == (5.0,)
     # Medians 4.5 -> 5, 4, 5, 3.5 -> 4.
     assert found.labels[:, 0].tolist() == [1, 0, 1, 0]
-    assert found.share_of_negatives().tolist() == [0.5]
+    assert share_of_negatives(found.labels).tolist() == [0.5]
 
 
 def test_only_whole_and_half_point_scales_are_rounded_up() -> None:
@@ -50,13 +51,13 @@ def test_only_whole_and_half_point_scales_are_rounded_up() -> None:
     assert found.labels[:, 0].tolist() == [0, 1, 0]
     halves = label_outputs(dataset({"a": ("x", [4.5]), "b": ("y", [4])}), ["quality"])
     assert halves.labels[:, 0].tolist() == [1, 0]
-    assert make_rule(data, "quality", "raw", 0.3) == Rule(0.3, False)
+    assert make_rule(data, "quality", "raw", 0.3) == Rule(0.3, False, 0, 1)
 
 
 def test_share_of_bad_instances_uses_pairs_on_request() -> None:
     """The paper's ratio of negatives counts (output, reference) pairs, like its loss."""
     found = label_outputs(dataset({"a": ("x", [5]), "b": ("y", [1])}), ["quality"])
-    assert found.share_of_negatives(np.array([0, 1, 1, 1])).tolist() == [0.75]
+    assert share_of_negatives(found.labels[np.array([0, 1, 1, 1])]).tolist() == [0.75]
 
 
 def test_ratings_of_identical_texts_are_pooled() -> None:
@@ -75,7 +76,7 @@ def test_output_without_ratings_for_an_aspect_is_unknown() -> None:
     found = label_outputs(data, ["quality", "style"])
     np.testing.assert_array_equal(found.labels, [[1, np.nan], [0, 1]])
     assert found.simulated == 1
-    np.testing.assert_array_equal(found.share_of_negatives(), [0.5, 0.0])
+    np.testing.assert_array_equal(share_of_negatives(found.labels), [0.5, 0.0])
 
 
 @pytest.mark.parametrize(("scale", "threshold"), [((1, 6), 5), ((1, 5), 4), ((0, 1), 1), ((1, 3), 3), ((0, 100), 70)])
@@ -105,3 +106,22 @@ def test_published_betas_are_on_the_grid() -> None:
     for negatives, beta, factor in ((3450, 0.3535, 1.15), (3904, 0.3130, 0.90), (1920, 0.1454, 0.85)):
         assert beta == pytest.approx(negatives / 11222 * factor, abs=1.1e-4)
         assert factor in BETA_GRID
+
+
+def test_grades_are_mean_ratings_as_shares_of_the_scale() -> None:
+    data = dataset({"a": ("x", [1, 6]), "b": ("y", [6, 6]), "c": ("z", [2]), "d": ("w", [1])})
+    np.testing.assert_allclose(label_outputs(data, ["quality"]).grades[:, 0], [0.5, 1.0, 0.2, 0.0])
+
+
+def test_grades_of_standardised_ratings_are_normal_probabilities() -> None:
+    """Ratings 2 and 4 of one rater are z = -.7071 and .7071 (their SD is 1.4142)."""
+    data = dataset({"a": ("x", [2]), "b": ("y", [4])})
+    found = label_outputs(data, ["quality"], method="z")
+    np.testing.assert_allclose(found.grades[:, 0], [0.23975, 0.76025], atol=1e-6)
+
+
+def test_grades_without_a_scale_lie_between_the_lowest_and_the_highest_rating() -> None:
+    data = replace(dataset({"a": ("x", [2]), "b": ("y", [4]), "c": ("z", [3])}), aspects=(Aspect("quality"),))
+    assert label_outputs(data, ["quality"]).grades[:, 0].tolist() == [0.0, 1.0, 0.5]
+    alike = replace(dataset({"a": ("x", [2]), "b": ("y", [2])}), aspects=(Aspect("quality"),))
+    assert label_outputs(alike, ["quality"]).grades[:, 0].tolist() == [0.5, 0.5]

@@ -82,9 +82,18 @@ def test_loss_weights_good_instances_by_the_beta_of_their_aspect(encoder: str, g
 
 def test_beta_of_a_training_is_the_share_of_bad_instances(encoder: str, given: Given) -> None:
     """For naturalness every other output is good, for quality those of two of six items."""
-    fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, batch_size=4)
+    fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, batch_size=4, labels="binary")
     ((inputs, _),) = given
     np.testing.assert_allclose(inputs["beta"].numpy(), np.tile([1 / 2, 2 / 3], (4, 1)), rtol=1e-6)
+    assert set(inputs["labels"].unique().tolist()) == {0.0, 1.0}
+
+
+def test_grades_are_shares_of_the_scale(encoder: str, given: Given) -> None:
+    """6 and 2 on a scale from 1 to 6 are 1 and 1 / 5; beta is 1 - their mean."""
+    fit("shared-bert", data(6), encoder=encoder, epochs=1, max_steps=1, batch_size=4, aspects="naturalness")
+    ((inputs, _),) = given
+    assert inputs["labels"].unique().tolist() == pytest.approx([0.2, 1.0])
+    np.testing.assert_allclose(inputs["beta"].numpy(), 0.4, rtol=1e-6)
 
 
 def read(inputs: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
@@ -96,7 +105,8 @@ def read(inputs: dict[str, torch.Tensor]) -> list[tuple[int, ...]]:
 def test_references_are_drawn_again_in_each_epoch(encoder: str, given: Given) -> None:
     """Eight outputs with ten references each, two of them used per epoch, which is one batch."""
     fit(
-        "shared-bert", data(4, 10), encoder=encoder, epochs=6, max_references=2, batch_size=64, aspects="naturalness"
+        "shared-bert", data(4, 10), encoder=encoder, epochs=6, max_references=2, batch_size=64, aspects="naturalness",
+        features="joint",
     )  # fmt: skip
     epochs = [read(inputs) for inputs, _ in given]
     assert [len(rows) for rows in epochs] == [16] * 6
