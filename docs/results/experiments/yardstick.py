@@ -245,9 +245,11 @@ def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
                 judged = Judged(rated_set, aspect)
                 found = cross_fit(
                     evaluator, rated_set.data, folder=run.folder(evaluator, rated_set.name, aspect), folds=FOLDS,
-                    seed=seed, encoder=run.encoder, aspect=aspect, **spec.get("options", {}),
+                    seed=seed, encoder=run.encoder, aspect=aspect, ratings=rated_set.entry.get("ratings", "raw"),
+                    **spec.get("options", {}), **spec.get("of_set", {}).get(rated_set.name, {}),
                 )  # fmt: skip
-                scores = found.score(judged.records)
+                # An evaluator of several aspects has a column for each.
+                scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]
                 return judged.measure([scores], [judged.predict(seed)])
 
             run.once(setting, seed, work)
