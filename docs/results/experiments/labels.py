@@ -17,7 +17,7 @@ from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seeds
 from scoring.ml.training.gold import output_key
 
-FIRST, RIDGE = "head first", "ridge"
+FIRST, GRADED, RIDGE = "head first", "graded labels", "ridge"
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
 STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
@@ -32,7 +32,7 @@ def compute(run: Run) -> None:
         for seed in run.seeds:
             for split in ("group", "row"):
                 alone = "alone" in model
-                if model == FIRST:
+                if model in (FIRST, GRADED):
                     continue
                 if run.wants("sentinels" if alone else split) and not (alone and (split == "row" or seed != first)):
                     run.once(
@@ -42,25 +42,27 @@ def compute(run: Run) -> None:
 
     for seed in run.seeds if run.wants("ridge") else ():
         run.once(f"group/{RIDGE}", seed, lambda seed=seed: test_ridge(run, data, seed))
-    if run.wants("head"):
+    if run.wants("head") or run.wants("graded"):
         tries: dict[str, dict[str, Any]] = run.settings["head_tries"]
         found = {
             name: run.once(f"choice/{FIRST}/{name}", first, lambda own=own: try_head(run, data, own, first))
             for name, own in list(tries.items())[: 1 if run.quick else None]
         }
         best = tries[max(found, key=lambda name: found[name]["auroc"])]
-        for seed in run.seeds:
-            run.once(
-                f"group/{FIRST}", seed,
-                lambda seed=seed: train_one(run, data, "group", FIRST, seed, best["learning_rate"], best),
-            )  # fmt: skip
+        for part, model in (("head", FIRST), ("graded", GRADED)):
+            for seed in run.seeds if run.wants(part) else ():
+                run.once(
+                    f"group/{model}", seed,
+                    lambda m=model, seed=seed: train_one(run, data, "group", m, seed, best["learning_rate"], best),
+                )  # fmt: skip
 
 
 def make_options(run: Run, model: str, seed: int, rate: float) -> dict[str, Any]:
     few = run.settings["few"] if run.items or run.quick else {}
     quick = {"epochs": 1} if run.quick else {}
     return {
-        **few, **run.settings["models"][model], "encoder": run.encoder, "seed": seed, "learning_rate": rate, **quick,
+        **few, **run.settings["usual"], **run.settings["models"][model], "encoder": run.encoder, "seed": seed,
+        "learning_rate": rate, **quick,
     }  # fmt: skip
 
 
@@ -104,7 +106,7 @@ def train_one(
         assert isinstance(found, SharedBert)
         aspects = test_groups(found, test, run.settings["baselines"])
     forget(folder)
-    kept = {"kept": found.record.log[0].get("kept_stage")} if model == FIRST else {}
+    kept = {"kept": found.record.log[0].get("kept_stage")} if model in (FIRST, GRADED) else {}
     return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps, **kept}
 
 
@@ -185,10 +187,9 @@ def tabulate(run: Run) -> Tables:
 
 
 def tabulate_rivals(run: Run) -> Tables:
-    """AUROC of the shared model, with and without the head first, minus that of ridge, paired by seed; p of the paired
-    t-test by Holm over all rows."""
+    """AUROC of each shared model minus that of ridge, paired by seed; p of the paired t-test by Holm over all rows."""
     rows, tests = [], []
-    models = {"together": "shared", FIRST: FIRST}
+    models = {"together": "shared", FIRST: FIRST, GRADED: GRADED}
     for aspect in run.settings["aspects"]:
         for label, model in models.items():
             both = [
@@ -208,7 +209,7 @@ def tabulate_rivals(run: Run) -> Tables:
 
 
 def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:
-    for model in [name for name in run.settings["models"] if name != FIRST]:
+    for model in [name for name in run.settings["models"] if name not in (FIRST, GRADED)]:
         for result in run.store.get(f"group/{model}", seeds):
             aspects: Mapping[str, Any] = result["aspects"]
             yield row("inputs", "model", model, **{aspect: found["mcc"] for aspect, found in aspects.items()})
