@@ -26,7 +26,7 @@ JOINT, SEPARATE = "joint", "separate"
 #: The last turns of a context that are read.
 TURNS = 3
 #: Vectors of the encoder's width in the features of a row, by the number of its texts.
-PARTS = {1: 1, 2: 4, 4: 6}
+PARTS = {1: 1, 2: 4, 3: 5, 4: 6}
 #: Of a batch: what each row reads, among the encoder's arguments or among units, which are rows of texts themselves.
 PLACES, UNITS = "places", "units"
 _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -123,8 +123,9 @@ def take_rows(batch: Mapping[str, torch.Tensor], rows: slice) -> dict[str, torch
 def join_vectors(vectors: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Return (rows, parts * width) the features of rows from the `vectors` (texts, width) of the texts at `places`.
 
-    Of two texts a, b: a, b, |a - b|, a * b. Of four texts a, b, c, d: the same, a * c and b * d, where c and d are the
-    contexts of a and b. Whatever a missing text takes part in is 0.
+    Of two texts a, b: a, b, |a - b|, a * b. Of three texts a, b, c: the same and a * c, where c is the context of a. Of
+    four texts a, b, c, d: the same, a * c and b * d, where d is the context of b. Whatever a missing text takes part in
+    is 0.
     """
     import torch
 
@@ -137,8 +138,7 @@ def join_vectors(vectors: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     second = texts[:, 1]
     both = (places[:, :2] >= 0).all(dim=1, keepdim=True).to(vectors.dtype)
     parts = [first, second, (first - second).abs() * both, first * second]
-    if places.shape[1] == 4:
-        parts += [first * texts[:, 2], second * texts[:, 3]]
+    parts += [texts[:, side] * texts[:, 2 + side] for side in range(places.shape[1] - 2)]
     return torch.cat(parts, dim=1)
 
 

@@ -14,7 +14,15 @@ from evalapp.translation import gettext as _
 from evalapp.translation import ngettext
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
-from scoring.ml.encoders.separate import SEPARATE, Inputs, ReadTexts, TextRows, map_inputs, read_columns
+from scoring.ml.encoders.separate import (
+    SEPARATE,
+    Inputs,
+    ReadTexts,
+    TextRows,
+    map_inputs,
+    read_columns,
+    read_last_turns,
+)
 from scoring.ml.encoders.tokenizing import Cut, PairTokenizer
 from scoring.ml.encodings import Ints, TokenizedTexts
 from scoring.ml.engine import Batch, Engine
@@ -161,12 +169,12 @@ class SharedBert(SeveralAspects):
         aspect = self.options["aspect"]
         self.check_aspect(aspect)
         pairs = [(row, reference) for row, record in enumerate(records) for reference in get_references(record)]
+        judged = [records[row] for row, _ in pairs]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         tokenizer = PairTokenizer(self.source, max_length=self.max_length)
-        texts = [records[row].text for row, _ in pairs]
         network = cast(SharedBertNetwork, self.network)
-        inputs = SEPARATE if network.texts else str(self.settings["inputs"])
-        tokenized = _tokenize(tokenizer, inputs, texts, [reference for _, reference in pairs])
+        inputs = network.texts or str(self.settings["inputs"])
+        tokenized = _tokenize(tokenizer, inputs, judged, [reference for _, reference in pairs])
         engine = self.make_engine(tokenizer.pad_id)
         result = _probabilities(network, engine, tokenized.encodings)
         combined = _combine(result, owners, len(records), str(self.options["references"]))
@@ -280,7 +288,7 @@ class _Trainer:
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
         settings["dense"] = self._dense
         if _reads_apart(self.job):
-            settings["texts"] = 2
+            settings["texts"] = _count_texts(self.train_part)
         network = SharedBertNetwork.from_source(self.job.encoder, settings)
         begin_network(self.job, network, self.aspects if aspects == len(self.aspects) else ())
         return network
@@ -365,9 +373,14 @@ def _reads_apart(job: FitJob) -> bool:
 
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> ReadTexts | TokenizedTexts:
     """The tokenised pairs, and which were truncated."""
-    texts = [part.labelled.records[int(row)].text for row in part.outputs]
-    inputs = SEPARATE if _reads_apart(job) else job.text("inputs")
-    return _tokenize(tokenizer, inputs, texts, part.references)
+    judged = [part.labelled.records[int(row)] for row in part.outputs]
+    inputs = _count_texts(get_instances(job)[0]) if _reads_apart(job) else job.text("inputs")
+    return _tokenize(tokenizer, inputs, judged, part.references)
+
+
+def _count_texts(train: Instances) -> int:
+    """The texts of an input that are each read alone: output, reference, and what the output answers if any has it."""
+    return 3 if any(read_last_turns(record)[0] for record in train.labelled.records) else 2
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
@@ -384,11 +397,16 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
 
 
 def _tokenize(
-    tokenizer: PairTokenizer, inputs: str, texts: Sequence[str], references: Sequence[str]
+    tokenizer: PairTokenizer, inputs: str | int, judged: Sequence[Record], references: Sequence[str]
 ) -> ReadTexts | TokenizedTexts:
-    if inputs == SEPARATE:
+    """The inputs of `judged` outputs with one of their `references` each; `inputs` is a number of texts that are each
+    read alone, or a value of the option."""
+    texts = [record.text for record in judged]
+    if isinstance(inputs, int):
         cuts: list[Cut] = ["right"] * len(texts)
-        return read_columns(tokenizer, [(texts, cuts), (references, cuts)])
+        contexts = [read_last_turns(record) for record in judged]
+        columns = [(texts, cuts), (references, cuts), ([text for text, _ in contexts], [cut for _, cut in contexts])]
+        return read_columns(tokenizer, columns[:inputs])
     if inputs == "text":
         return tokenizer.texts(texts)
     if inputs == "reference":

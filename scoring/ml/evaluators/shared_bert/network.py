@@ -23,8 +23,9 @@ class SharedBertNetwork(TowerNetwork):
 
     With `pooling="pooler"` the encoder's own pooler (dense and tanh over the first token) feeds the head, as in the
     paper, whose head then has width x aspects weights. Otherwise with `dense` a new dense layer with tanh replaces it;
-    without, the head is linear in the pooled vector and can be fitted alone. With `texts` 2 output and reference are
-    each read alone (`encoders.separate`), and the head, without dense layer, reads the features of both.
+    without, the head is linear in the pooled vector and can be fitted alone. With `texts` 2 or 3 output,
+    reference and context are each read alone (`encoders.separate`), and the head, without dense layer, reads the
+    features of all.
     """
 
     heads_by_tower = ("heads", "dense")
