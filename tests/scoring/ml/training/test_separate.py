@@ -36,6 +36,8 @@ def test_features_by_hand() -> None:
     vectors = torch.tensor([[1.0, -2.0], [3.0, 1.0], [2.0, 2.0], [-1.0, 4.0]])
     pair = join_vectors(vectors, torch.tensor([[0, 1], [0, -1]]))
     assert pair.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2], [1, -2, 0, 0, 0, 0, 0, 0]]
+    three = join_vectors(vectors, torch.tensor([[0, 1, 2], [1, 0, -1]]))
+    assert three.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2, 2, -4], [3, 1, 1, -2, 2, 3, 3, -2, 0, 0]]
     four = join_vectors(vectors, torch.tensor([[0, 1, 2, 3], [1, 0, -1, 2]]))
     assert four.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2, 2, -4, -3, 4], [3, 1, 1, -2, 2, 3, 3, -2, 0, 0, 2, -4]]
     assert torch.equal(join_vectors(vectors, torch.tensor([[1], [0]])), vectors[[1, 0]])
