@@ -39,6 +39,8 @@ def compute(run: Run) -> None:
                     run.once(
                         f"{setting.name}/fold/{fold}", seed, lambda s=setting, f=fold, n=seed: measure(run, s, f, n)
                     )
+                if not setting.varies:
+                    run.once(f"{setting.name}/ridge/{fold}", run.seeds[0], lambda s=setting, f=fold: lean(run, s, f))
 
 
 def split(run: Run, setting: Setting, fold: int) -> tuple[Dataset, Dataset, Dataset]:
@@ -55,7 +57,7 @@ def measure(run: Run, setting: Setting, fold: int, seed: int) -> Result:
     folder = run.folder(setting.name, fold, seed)
     evaluator: Any = fit(
         "comparative", train, dev=dev, aspect=setting.aspect, seed=seed, encoder=run.encoder, folder=folder,
-        max_length=setting.max_length, **run.settings["options"],
+        max_length=setting.max_length, **{**run.settings["options"], **setting.options},
     )  # fmt: skip
     state = {name: value for name, value in evaluator.artefact.state.items() if name != "calibration"}
     plain = type(evaluator)(evaluator.entry, replace(evaluator.artefact, state=state))
@@ -77,6 +79,17 @@ def measure(run: Run, setting: Setting, fold: int, seed: int) -> Result:
     }
 
 
+def lean(run: Run, setting: Setting, fold: int) -> Result:
+    """The difference of the scores of each pair by `ridge`, which learns from the same comparisons."""
+    train, dev, test = split(run, setting, fold)
+    ridge = fit("ridge", train.merge([dev]), aspects=setting.aspect, seed=run.seeds[0], encoder=run.encoder)
+    pairs = list_pairs(test, setting.aspect)
+    first, second = (
+        np.asarray(ridge.score([pair[side] for pair in pairs])).reshape(len(pairs), -1)[:, 0] for side in (0, 1)
+    )
+    return {"lean": (first - second).round(6)}
+
+
 def read_folds(run: Run, setting: Setting) -> list[Fold]:
     """The folds of the first seed that are computed."""
     folds = []
@@ -85,8 +98,10 @@ def read_folds(run: Run, setting: Setting) -> list[Fold]:
             pairs = list_pairs(split(run, setting, number)[2], setting.aspect)
             longer = np.array([np.sign(len(a.text) - len(b.text)) for a, b, _, _ in pairs])
             lean = measure_lean(np.asarray(result["probabilities"]))
+            found = run.store.get(f"{setting.varies or setting.name}/ridge/{number}", run.seeds[:1])
+            ridge = found[0]["lean"] if found else None
             folds.append(Fold(
-                number, {**result, "lean": lean, "systems": {}}, [group for _, _, _, group in pairs],
+                number, {**result, "lean": lean, "systems": {}, "ridge": ridge}, [group for _, _, _, group in pairs],
                 np.array([sign for _, _, sign, _ in pairs]), longer, [(a, b) for a, b, _, _ in pairs],
             ))  # fmt: skip
     return folds
@@ -125,6 +140,8 @@ def summarise(label: str, folds: Sequence[Fold]) -> Mapping[str, Any]:
     losses = -np.log(np.maximum(probabilities[place], 1e-9)), -np.log(np.maximum(usual[place], 1e-9))
     decided, called = truth != 0, (truth != 0) & (said != 0)
     forced = np.sign(measure_lean(probabilities)) == truth
+    rivals = [fold.result["ridge"] for fold in folds]
+    rival = None if any(one is None for one in rivals) else np.sign(np.concatenate(rivals)) == truth
     by_length = np.where(longer == 0, 0.5, longer == truth)
 
     def share(values: np.ndarray, rows: np.ndarray) -> Any:
@@ -138,6 +155,7 @@ def summarise(label: str, folds: Sequence[Fold]) -> Mapping[str, Any]:
         p=with_draws(0.0, draw_means(losses[1] - losses[0], groups.tolist()), test=True)["p"],
         human_ties=float((truth == 0).mean()), decided=int(decided.sum()), coverage=share(called, decided),
         called=share(said == truth, called), forced=share(forced, decided), longer=share(by_length, decided),
-        difference=share(forced - by_length, decided),
+        difference=share(forced - by_length, decided), ridge=None if rival is None else share(rival, decided),
+        above_ridge=None if rival is None else share(forced.astype(float) - rival, decided),
         consistent=float(np.mean([fold.result["swap_consistency"] for fold in folds])),
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,8 @@ class Setting:
     max_length: int | None = None
     #: The setting that this one varies.
     varies: str = ""
+    #: Options of the training in place of the study's.
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_settings(run: Run) -> list[Setting]:
