@@ -244,9 +244,9 @@ def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
             def work(aspect: str = aspect) -> Result:
                 judged = Judged(rated_set, aspect)
                 found = cross_fit(
-                    evaluator, rated_set.data, folder=run.folder(evaluator, rated_set.name, aspect), folds=FOLDS,
-                    seed=seed, encoder=run.encoder, aspect=aspect, ratings=rated_set.entry.get("ratings", "raw"),
-                    **spec.get("options", {}), **spec.get("of_set", {}).get(rated_set.name, {}),
+                    spec.get("evaluator", evaluator), rated_set.data, seed=seed, folds=FOLDS, encoder=run.encoder,
+                    folder=run.folder(evaluator, rated_set.name, aspect), aspect=aspect,
+                    ratings=rated_set.entry.get("ratings", "raw"), **spec.get("options", {}),
                 )  # fmt: skip
                 # An evaluator of several aspects has a column for each.
                 scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]
