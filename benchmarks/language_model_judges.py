@@ -1,6 +1,6 @@
 """Judges: how near a run comes to the rate that an endpoint allows, and how fast stored answers are read. Prints JSON.
 
-    python benchmarks/language_model_judges.py [--answers 100000] [--requests 800] [--runs 3]
+    python benchmarks/language_model_judges.py [--answers 20000 100000] [--requests 800] [--runs 3]
 
 The endpoint is a process of its own that answers every request after 200 ms; 16 requests at once allow 80 answers/s.
 Answers are stored in a temporary SQLite file as in a run.
@@ -105,8 +105,9 @@ def measure_rate(n: int, config: dict[str, Any]) -> float:
     return math.ceil(n / AT_ONCE) * DELAY / seconds
 
 
-def measure_reading(n: int, config: dict[str, Any], runs: int) -> list[float]:
-    """Return the seconds to make the prompts of `n` outputs and read their stored answers and ratings."""
+def measure_reading(n: int, config: dict[str, Any], runs: int) -> dict[str, Any]:
+    """Return the seconds, on the clock and of the processor, to make the prompts of `n` outputs and read their stored
+    answers and ratings."""
     from scoring.models import Evaluator, JudgeAnswer
     from scoring.selectors.judge_answers import iterate_answered, make_reader
     from scoring.selectors.judged_units import collect_values, iterate_units
@@ -129,21 +130,26 @@ def measure_reading(n: int, config: dict[str, Any], runs: int) -> list[float]:
     row = Evaluator.objects.create(
         project=project, slug="j", name="judge", kind="judge", options=config, record={"model": "bench-1"}
     )
-    taken = []
+    taken, processor = [], []
     for _run in range(runs):
-        began, read = time.perf_counter(), 0
+        began, began_processor, read = time.perf_counter(), time.process_time(), 0
         reader = make_reader(row)
         for units, answers in iterate_answered(row, reader):
             settled = [reader.settle(unit.orders, answers) for unit in units]
             read += sum(entry.value > 3 for entry in collect_values(units, settled).values())
         taken.append(time.perf_counter() - began)
+        processor.append(time.process_time() - began_processor)
         assert read == n
-    return taken
+    return {"n": n, "clock": summarise(taken), "processor": summarise(processor)}
+
+
+def summarise(values: list[float]) -> dict[str, Any]:
+    return {"values": values, "median": statistics.median(values)}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--answers", type=int, default=100_000)
+    parser.add_argument("--answers", type=int, nargs="+", default=[20_000, 100_000])
     parser.add_argument("--requests", type=int, default=800)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
@@ -174,12 +180,12 @@ def main() -> None:
 
             config["template_text"] = TEMPLATES["plain"].text
             shares = [measure_rate(options.requests, config) for _run in range(options.runs)]
-            taken = measure_reading(options.answers, config, options.runs)
+            reading = [measure_reading(n, config, options.runs) for n in options.answers]
         finally:
             server.terminate()
     print(json.dumps({
-        "share of the ideal rate": {"values": shares, "median": statistics.median(shares)},
-        "seconds to read": {"n": options.answers, "values": taken, "median": statistics.median(taken)},
+        "share of the ideal rate": summarise(shares),
+        "seconds to read": reading,
         "load": os.getloadavg()[0],
     }, indent=2))  # fmt: skip
 

@@ -85,6 +85,8 @@ class DevelopmentAgreementSerializer(serializers.Serializer):
 
     alpha_without = ReportedEstimateSerializer()
     alpha_with = ReportedEstimateSerializer()
+    correlation = ReportedEstimateSerializer()
+    decided = ReportedEstimateSerializer(allow_null=True)
     mean_absolute = ReportedEstimateSerializer()
     n_outputs = serializers.IntegerField()
 
@@ -98,6 +100,8 @@ class LookSerializer(serializers.Serializer):
     )
     alpha_with = ReportedEstimateSerializer(required=False)
     alpha_without = ReportedEstimateSerializer(required=False)
+    correlation = ReportedEstimateSerializer(required=False)
+    decided = ReportedEstimateSerializer(required=False, allow_null=True)
     mean_absolute = ReportedEstimateSerializer(required=False)
     n_outputs = serializers.IntegerField(required=False)
 

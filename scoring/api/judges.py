@@ -93,6 +93,13 @@ class EvaluatorReportSerializer(serializers.Serializer):
     )  # fmt: skip
     alpha_without = ReportedEstimateSerializer()
     alpha_with = ReportedEstimateSerializer()
+    correlation = ReportedEstimateSerializer(
+        help_text=gettext_lazy("Spearman's correlation of scores with mean ratings.")
+    )
+    decided = ReportedEstimateSerializer(
+        allow_null=True,
+        help_text=gettext_lazy("Share of decided pairs that a comparing judge orders as people did; null for others."),
+    )
     mean_difference = ReportedEstimateSerializer()
     mean_absolute = ReportedEstimateSerializer()
     length = ReportedEstimateSerializer(

@@ -12,14 +12,14 @@ from django.core.cache import cache
 from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
-from annotation.models import Aspect, Rating
+from annotation.models import Aspect, Output, Rating
 from evalapp.accounts.models import Project
 from evalapp.common.errors import BadInput
 from evalapp.names import natural_key
 
 from ..models import Evaluator, Score, ScoreSet
 from .aspects import choose_aspect
-from .judge_split import count_looks, get_split
+from .judge_split import Split, count_looks, get_split
 from .leaderboards import compute_stamp
 
 #: Seconds that a report is cached; its key changes with the data.
@@ -37,6 +37,10 @@ class ReportQuery:
     aspect: Aspect
     part: Part
     epsilon: float = 0.1
+
+    def covers(self, split: Split, group: str, item: str) -> bool:
+        """Whether an item belongs to the part."""
+        return self.part == "all" or split.is_test(group, item) == (self.part == "test")
 
 
 def choose_report(project: Project, score_set: ScoreSet, aspect: str, part: Part, epsilon: str = "") -> ReportQuery:
@@ -58,7 +62,7 @@ def find_report(project: Project, query: ReportQuery) -> dict[str, Any]:
         score_set.pk, score_set.data_hash, score_set.n_scores, query.aspect.pk, query.part, query.epsilon,
         compute_stamp(project),
     ]  # fmt: skip
-    key = f"scoring:judge-report:{hashlib.sha256(repr(state).encode()).hexdigest()[:32]}"
+    key = f"scoring:rater-report:{hashlib.sha256(repr(state).encode()).hexdigest()[:32]}"
     report = cache.get(key)
     if report is None:
         report = compute_report(project, query)
@@ -93,7 +97,7 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     n_simulated = 0
     for output, rater, value, system, group, item, size, simulated in rows.iterator(20_000):
         name = group or f"item:{item}"
-        if query.part != "all" and split.is_test(group, item) != (query.part == "test"):
+        if not query.covers(split, group, item):
             continue
         n_simulated += simulated
         for column, one in zip(
@@ -109,8 +113,23 @@ def compute_report(project: Project, query: ReportQuery) -> dict[str, Any]:
     return {
         "evaluator": evaluator.slug, "aspect": aspect.name, "part": query.part, "signature": score_set.full_signature,
         "undefined": undefined, "n_simulated": n_simulated, "n_chosen": n_chosen, **report.as_dict(),
+        "decided": _compare_with_verdicts(project, query, values),
         "others": _compare_judges(project, score_set, values) if evaluator.is_judge else [],
     }  # fmt: skip
+
+
+def _compare_with_verdicts(project: Project, query: ReportQuery, values: Mapping[int, float]) -> dict[str, Any] | None:
+    """Return the share of decided pairs that a comparing judge orders as people did; None for other evaluators."""
+    from scoring.boards.data.project_judgements import load_comparisons
+    from scoring.boards.pairs.compute import agree_with_scores
+
+    evaluator = query.score_set.evaluator
+    if not evaluator.is_judge or evaluator.options["kind"] != "pairwise":
+        return None
+    split = get_split(project)
+    rows = Output.objects.filter(project=project).values_list("pk", "item__group", "item__key")
+    inside = {pk: values[pk] for pk, *place in rows.iterator(20_000) if pk in values and query.covers(split, *place)}
+    return agree_with_scores(load_comparisons(project, query.aspect, turing=False), inside).as_dict()
 
 
 def has_scale(evaluator: Evaluator) -> bool:

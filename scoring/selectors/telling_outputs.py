@@ -205,7 +205,7 @@ def make_history(project: Project, evaluator: Evaluator, aspect: Aspect) -> dict
         if newest is None:
             continue
         report = find_report(project, ReportQuery(newest, aspect, "development"))
-        names = ("alpha_without", "alpha_with", "mean_absolute", "n_outputs")
+        names = ("alpha_without", "alpha_with", "correlation", "decided", "mean_absolute", "n_outputs")
         rows.append({
             "evaluator": row.slug, "template": row.options.get("template", ""), "model": row.record.get("model", ""),
             "examples": len(row.record.get("examples", [])), "examples_from": row.options.get("examples_from", ""),

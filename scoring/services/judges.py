@@ -256,7 +256,9 @@ def make_report(
     query = choose_report(project, score_set, given.get("aspect", ""), part, given.get("epsilon", ""))
     report = find_report(project, query)
     if part == "test":
-        names = ("alpha_with", "alpha_without", "mean_absolute", "n_outputs", "aspect")
+        names = (
+            "alpha_with", "alpha_without", "correlation", "decided", "mean_absolute", "n_outputs", "aspect",
+        )  # fmt: skip
         audit.record(
             verb=LOOKED, project=project, actor=user, object=row.slug, figures={name: report[name] for name in names}
         )  # fmt: skip

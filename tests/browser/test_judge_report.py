@@ -57,12 +57,13 @@ def test_report_looks_and_campaign(judged: Cast, page_for: Callable[..., Any]) -
     page.get_by_role("button", name="Show the test part (counted)").click()
     expect(note).to_have_attribute("data-part", "test")
     expect(note).to_contain_text("The test part was shown 1 time.")
-    shown = page.locator("#agreement dd").nth(1).inner_text().split()[0]
+    shown, correlation = (page.locator("#agreement dd").nth(k).inner_text().split()[0] for k in (1, 2))
 
     page.get_by_role("link", name="Align with people").click()
     row = page.locator("#versions tbody tr")
     expect(row).to_have_count(1)
-    expect(row.locator("td").last).to_contain_text(shown)
+    expect(row.locator("td").last).to_contain_text(f"Alpha {shown}")
+    expect(row.locator("td").last).to_contain_text(f"Spearman {correlation}")
     expect(page.locator("[data-looks]")).to_have_attribute("data-looks", "1")
     # Reading the history again is no look.
     page.reload()

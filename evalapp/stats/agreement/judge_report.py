@@ -16,6 +16,7 @@ from evalapp.stats.agreement.krippendorff import krippendorff_alpha
 from evalapp.stats.core.coding import FloatArray, encode, float_column, identifiers
 from evalapp.stats.core.estimate import Estimate
 from evalapp.stats.core.replicates import estimate_mean
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
 NAN = float("nan")
@@ -30,17 +31,19 @@ class JudgeReport:
     """`scaling` is (slope, intercept) by which scores were brought to people's scale, None if they are on it.
 
     `alpha_without` and `alpha_with`: Krippendorff's alpha among people, and with the evaluator as one more rater, on
-    the outputs that it has scored. `confusion[i][j]`: outputs whose mean rating is nearest to point i and whose score
-    is nearest to point j of `points`. `bias`: mean of score - mean rating by system, with Student's interval over
-    groups of items. `length`: Spearman's correlation of that difference with the length of the text. `bins`: mean
-    score, mean rating and number of outputs, by equal numbers of outputs in the order of the score. `slope` and
-    `intercept`: least squares of mean ratings on scores; 1 and 0 are perfect."""
+    the outputs that it has scored. `correlation`: Spearman's, of scores with mean ratings, resampled by groups of
+    items. `confusion[i][j]`: outputs whose mean rating is nearest to point i and whose score is nearest to point j of
+    `points`. `bias`: mean of score - mean rating by system, with Student's interval over groups of items. `length`:
+    Spearman's correlation of that difference with the length of the text. `bins`: mean score, mean rating and number of
+    outputs, by equal numbers of outputs in the order of the score. `slope` and `intercept`: least squares of mean
+    ratings on scores; 1 and 0 are perfect."""
 
     n_outputs: int
     n_raters: int
     scaling: tuple[float, float] | None
     alpha_without: Estimate
     alpha_with: Estimate
+    correlation: Estimate
     alternative: AlternativeTest
     points: tuple[float, ...]
     confusion: tuple[tuple[int, ...], ...]
@@ -55,7 +58,7 @@ class JudgeReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return every field as JSON-safe values."""
-        names = ("alpha_without", "alpha_with", "mean_difference", "mean_absolute", "length")
+        names = ("alpha_without", "alpha_with", "correlation", "mean_difference", "mean_absolute", "length")
         return {
             "n_outputs": self.n_outputs, "n_raters": self.n_raters,
             "scaling": None if self.scaling is None else list(self.scaling),
@@ -99,7 +102,7 @@ def report_as_rater(
     `score`: (n,) the evaluator's value for the output of each rating, nan where it has none. `points`: the points of
     people's scale. Unless it is on the `same_scale`, the score is brought to people's mean and standard deviation over
     outputs, which flatters its bias and calibration but not its order. `epsilon`: see `alternative_annotator_test`.
-    `bootstrap`: for the intervals of alpha, over groups of items; None: 1,000 resamples.
+    `bootstrap`: for the intervals of alpha and correlation, over groups of items; None: 1,000 resamples.
     """
     y = float_column(rated.rating, "rating")
     x = float_column(score, "score", len(y))
@@ -129,6 +132,7 @@ def report_as_rater(
         scaling=scaling,
         alpha_without=alphas[0],
         alpha_with=alphas[1],
+        correlation=_correlate_with_people(found, mean, names["system"][first], groups, settings),
         alternative=alternative_annotator_test(outputs, names["rater"], y, per_row, epsilon=epsilon),
         points=points,
         confusion=_count_confusion(found, mean, points),
@@ -146,7 +150,7 @@ def _make_empty(n: int, points: tuple[float, ...], epsilon: float) -> JudgeRepor
     note = f"fewer than {LEAST_OUTPUTS} outputs have ratings and a score"
     none = Estimate.undefined(note, n)
     test = AlternativeTest((), NAN, NAN, epsilon, False, note)
-    return JudgeReport(n, 0, None, none, none, test, points, (), none, none, (), none, (), NAN, NAN, note)
+    return JudgeReport(n, 0, None, none, none, none, test, points, (), none, none, (), none, (), NAN, NAN, note)
 
 
 def _bring_to_scale(score: FloatArray, mean: FloatArray) -> tuple[FloatArray, tuple[float, float]]:
@@ -175,6 +179,14 @@ def _compute_alphas(
     rated[outputs[rows]] = True
     keep = np.concatenate([rows, rated])
     return without, krippendorff_alpha(unit[keep], value[keep], bootstrap=settings.with_cluster(groups[keep]))
+
+
+def _correlate_with_people(
+    found: FloatArray, mean: FloatArray, system: NDArray[Any], group: NDArray[Any], settings: Bootstrap
+) -> Estimate:
+    chosen = CorrelationSettings(coefficients=("spearman",))
+    rows = np.arange(len(found))
+    return correlate(found, mean, rows, system, settings=chosen, bootstrap=settings.with_cluster(group))["spearman"]
 
 
 def _count_confusion(found: FloatArray, mean: FloatArray, points: tuple[float, ...]) -> tuple[tuple[int, ...], ...]:

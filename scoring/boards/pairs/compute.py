@@ -77,8 +77,7 @@ class _Pairs:
         order = np.argsort(compared.output)
         ids = compared.output[order]
         sides = [order[np.searchsorted(ids, side)] for side in _sides(kept)]
-        sign = np.where(kept.verdict == "a", 1, np.where(kept.verdict == "b", -1, 0))
-        pairs = verdict_pairs(sides[0], sides[1], sign)
+        pairs = verdict_pairs(sides[0], sides[1], _signs(kept))
         agreed = pairs.agreed
         cluster = np.asarray(kept.cluster, dtype=np.int64)
         return cls(
@@ -114,6 +113,10 @@ def _sides(comparisons: Comparisons) -> tuple[IntArray, IntArray]:
     return comparisons.output_a, comparisons.output_b
 
 
+def _signs(comparisons: Comparisons) -> IntArray:
+    return np.where(comparisons.verdict == "a", 1, np.where(comparisons.verdict == "b", -1, 0))
+
+
 def _first_judgements(comparisons: Comparisons) -> Comparisons:
     """Return the first verdict of each person on two outputs, without undecided ones and comparisons of an output with
     itself."""
@@ -130,6 +133,15 @@ def _first_judgements(comparisons: Comparisons) -> Comparisons:
     again = np.zeros(len(comparisons), dtype=np.bool_)
     again[order[1:]] = (keys[1:] == keys[:-1]).all(axis=1)
     return comparisons.only(~again) if again.any() else comparisons
+
+
+def agree_with_scores(comparisons: Comparisons, scores: Mapping[int, float]) -> Estimate:
+    """Return the share of decided pairs that the scores by output order as people did; see `agree_on_pairs`."""
+    kept = _first_judgements(comparisons)
+    pairs = verdict_pairs(*_sides(kept), _signs(kept))
+    first, second = ([scores.get(pk, np.nan) for pk in side.tolist()] for side in (pairs.first, pairs.second))
+    draws = Bootstrap(cluster=kept.cluster[pairs.row], seed=SEED)
+    return agree_on_pairs(margins(first, second), pairs.sign, folds=None, bootstrap=draws).decided
 
 
 def pairs_table(compared: Compared, sets: ScoredSets, settings: Settings, *, aspect: str) -> Table:

@@ -41,15 +41,20 @@ class Command(commands.Command):
         return result
 
     def show(self, result: dict[str, Any]) -> None:
+        strength = "decided" if any(row["development"]["decided"] for row in result["versions"]) else "correlation"
         versions = [
             [
                 row["evaluator"], row["template"], str(row["examples"]), f"{row['development']['n_outputs']:,}",
-                _format(row["development"]["alpha_with"]), _format(row["development"]["mean_absolute"]),
-                "; ".join(_format(look["alpha_with"]) for look in row["test"] if "alpha_with" in look) or "not shown",
+                *(_format(row["development"][name]) for name in ("alpha_with", strength, "mean_absolute")),
+                *(_list_shown(row["test"], name) for name in ("alpha_with", strength)),
             ]
             for row in result["versions"]
         ]  # fmt: skip
-        heads = ["version", "template", "examples", "outputs", "alpha, development", "mean difference", "alpha, test"]
+        title = "decided pairs" if strength == "decided" else "Spearman"
+        heads = [
+            "version", "template", "examples", "outputs", "alpha, development", f"{title}, development",
+            "mean difference", "alpha, test", f"{title}, test",
+        ]  # fmt: skip
         self.stdout.write("\n".join(as_lines(heads, versions)))
         self.stdout.write(f"The test part was shown {result['looks']:,} times for these versions.")
         rows = [
@@ -60,6 +65,10 @@ class Command(commands.Command):
         self.stdout.write("\n".join(as_lines(["item", "system", "score", "rating", "error", "reason"], rows)))
         if result["campaign"]:
             self.stdout.write(f"Campaign: {result['campaign']}")
+
+
+def _list_shown(looks: list[dict[str, Any]], name: str) -> str:
+    return "; ".join(_format(look[name]) for look in looks if look.get(name)) or "not shown"
 
 
 def _format(estimate: dict[str, Any]) -> str:

@@ -10,15 +10,16 @@ from uuid import uuid4
 import numpy as np
 import pytest
 from django.core.management import call_command
-from django.db.models import F
+from django.db.models import Avg, F
 from django.urls import reverse
 
-from annotation.models import Aspect, Campaign, Item, Output, Rating, Unit
+from annotation.models import Aspect, Campaign, Comparison, Item, Output, Rating, Unit
 from annotation.services.campaigns import open_campaign
 from annotation.services.judging import get_next_assignment, submit_answer
 from evalapp.common import audit
 from evalapp.common.errors import BadInput, Conflict
 from evalapp.common.runner import execute_run
+from evalapp.number_text import MINUS
 from scoring.boards.recompute import recompute_folder
 from scoring.models import Evaluator, Score, ScoreSet
 from scoring.selectors.judge_split import LOOKED, Split, count_looks, get_split, iterate_looks
@@ -129,6 +130,72 @@ def test_the_history_has_the_looks_at_its_aspect_only(project, judge_server):
     history = make_history(project, row, Aspect.objects.get(project=project, name="quality"))
     (version,) = history["versions"]
     assert ([look["aspect"] for look in version["test"]], history["looks"]) == (["quality"], 2)
+
+
+def test_the_history_shows_a_judge_that_contradicts_people(project, judge_server, scored, client):
+    """Here in the development part only. What the test part shows appears after a look at it."""
+    row = judge(project, name="one")
+    split = get_split(project)
+    means = Rating.objects.filter(project=project).values("output", "output__item__group", "output__item__key")
+    for output, group, item, mean in means.annotate(mean=Avg("value")).values_list(
+        "output", "output__item__group", "output__item__key", "mean"
+    ):
+        value = mean if split.is_test(group, item) else 6 - mean
+        Score.objects.filter(score_set__evaluator=row, output=output).update(value=value)
+    client.force_login(scored.researcher)
+    api, page = (reverse(name, args=[project.slug, "one"]) for name in ("api-evaluator-alignment", "scoring:alignment"))
+    (version,) = client.get(api).json()["versions"]
+    assert version["development"]["correlation"]["value"] == pytest.approx(-1)
+    assert (version["development"]["decided"], version["test"]) == (None, [])
+    text = client.get(page).content.decode()
+    assert "Correlation with mean ratings (Spearman), development part" in text
+    assert (f"{MINUS}1.000" in text, "<div>Spearman" in text) == (True, False)
+    heads, cells = run("align", project.slug, "one").splitlines()[:2]
+    assert ("Spearman, development" in heads, "-1.000" in cells) == (True, True)
+    assert cells.rstrip().endswith("not shown")
+    client.post(reverse("scoring:judge-report", args=[project.slug, "one"]))
+    (version,) = client.get(api).json()["versions"]
+    assert version["test"][0]["correlation"]["value"] == pytest.approx(1)
+    assert "<div>Spearman" in client.get(page).content.decode()
+    assert "not shown" not in run("align", project.slug, "one")
+
+
+def test_the_history_of_comparing_judges_has_their_share_of_decided_pairs(project, judge_server, scored, client):
+    """Without any rating. People prefer sys-a; the judge does in one pair of the development part and in the test
+    part."""
+    Rating.objects.filter(project=project).delete()
+    aspect = Aspect.objects.get(project=project, name="quality")
+    pairs = Output.objects.filter(project=project, item__key__startswith="j").select_related("item", "system")
+    by_item = {}
+    for output in pairs:
+        by_item.setdefault(output.item, {})[output.system.name] = output
+    for sides in by_item.values():
+        Comparison.objects.create(
+            project=project, output_a=sides["sys-a"], output_b=sides["sys-b"], aspect=aspect, rater="r1", verdict="a"
+        )
+    judge_server.rate = lambda prompt: "A"
+    row = judge(project, name="pairs", template="pairs")
+    split = get_split(project)
+    development = [item for item in by_item if not split.is_test(item.group, item.key)]
+    for item, sides in by_item.items():
+        is_right = item not in development[1:]
+        for system, value in (("sys-a", is_right), ("sys-b", not is_right)):
+            Score.objects.filter(score_set__evaluator=row, output=sides[system]).update(value=float(value))
+    client.force_login(scored.researcher)
+    api, page = (
+        reverse(name, args=[project.slug, "pairs"]) for name in ("api-evaluator-alignment", "scoring:alignment")
+    )
+    (version,) = client.get(api).json()["versions"]
+    decided = version["development"]["decided"]
+    assert (decided["value"], decided["n"]) == (pytest.approx(1 / len(development)), len(development))
+    assert decided["low"] < decided["value"] < decided["high"]
+    assert "Decided pairs ordered as by raters, development part" in client.get(page).content.decode()
+    assert "decided pairs, test" in run("align", project.slug, "pairs")
+    report = client.post(reverse("scoring:judge-report", args=[project.slug, "pairs"]))
+    assert "Share of decided pairs" in report.content.decode()
+    (version,) = client.get(api).json()["versions"]
+    assert version["test"][0]["decided"]["value"] == 1
+    assert version["test"][0]["decided"]["n"] == len(by_item) - len(development)
 
 
 def test_a_table_over_all_groups_is_a_look(project, judge_server, scored, client):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from evalapp.stats.agreement.judge_report import RatedOutputs, report_as_rater
 from evalapp.stats.agreement.krippendorff import krippendorff_alpha
+from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.resampling.bootstrap import Bootstrap
 
 #: Four outputs, two raters: means 1.5, 3, 4, 4.5.
@@ -32,6 +35,32 @@ def test_alpha_is_that_of_the_raters_with_the_evaluator_added():
     assert found.alpha_without.value == krippendorff_alpha(OUTPUT, RATING, bootstrap=Bootstrap(resamples=0)).value
     unit, value = [*OUTPUT, 0, 1, 2, 3], [*RATING, 2, 3, 4, 5]
     assert found.alpha_with.value == krippendorff_alpha(unit, value, bootstrap=Bootstrap(resamples=0)).value
+
+
+def test_a_judge_in_the_opposite_order_of_people_correlates_negatively():
+    found = report(score=[6 - s for s in SCORE])
+    # Scores 4, 3, 2, 1 against means 1.5, 3, 4, 4.5.
+    assert found.correlation.value == pytest.approx(-1.0)
+    assert report().correlation.value == pytest.approx(1.0)
+    assert report(score=[3] * 8).correlation.note == "the metric is constant"
+
+
+def test_the_interval_of_the_correlation_is_over_groups():
+    rng = np.random.default_rng(5)
+    n = 60
+    mean = rng.normal(size=n)
+    score = mean + rng.normal(size=n)
+    groups = [f"g{k // 3}" for k in range(n)]
+    rated = RatedOutputs(list(range(n)), ["a"] * n, mean, ["x"] * n, groups, [1] * n)
+    bootstrap = Bootstrap(resamples=200, seed=3)
+    found = report_as_rater(rated, score, points=(), same_scale=True, bootstrap=bootstrap).correlation
+    settings = CorrelationSettings(coefficients=("spearman",))
+    same = correlate(score, mean, range(n), ["x"] * n, settings=settings, bootstrap=bootstrap.with_cluster(groups))[
+        "spearman"
+    ]
+    alone = correlate(score, mean, range(n), ["x"] * n, settings=settings, bootstrap=bootstrap)["spearman"]
+    assert found.value == pytest.approx(stats.spearmanr(score, mean).statistic)
+    assert (found.low, found.high) == (same.low, same.high) != (alone.low, alone.high)
 
 
 def test_differences_from_people():
