@@ -44,6 +44,12 @@ OPTIONS = (
         "The text's vector: mean of its tokens; the first token; or the encoder's own pooler, where it has a "
         "trained one (BERT).",
     ),
+    flag(
+        "context",
+        False,
+        "With features=separate, also read what the output answers: its source and the last turns of its context. "
+        "Where contexts are long, training takes several times as long, except with stages=head.",
+    ),
     choice(
         "inputs",
         ("both", "text", "reference"),

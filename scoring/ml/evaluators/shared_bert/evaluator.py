@@ -288,7 +288,7 @@ class _Trainer:
         settings = {"aspects": aspects, "pooling": self.job.text("pooling"), "shared": shared}
         settings["dense"] = self._dense
         if _reads_apart(self.job):
-            settings["texts"] = _count_texts(self.train_part)
+            settings["texts"] = _count_texts(self.job)
         network = SharedBertNetwork.from_source(self.job.encoder, settings)
         begin_network(self.job, network, self.aspects if aspects == len(self.aspects) else ())
         return network
@@ -374,13 +374,13 @@ def _reads_apart(job: FitJob) -> bool:
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> ReadTexts | TokenizedTexts:
     """The tokenised pairs, and which were truncated."""
     judged = [part.labelled.records[int(row)] for row in part.outputs]
-    inputs = _count_texts(get_instances(job)[0]) if _reads_apart(job) else job.text("inputs")
+    inputs = _count_texts(job) if _reads_apart(job) else job.text("inputs")
     return _tokenize(tokenizer, inputs, judged, part.references)
 
 
-def _count_texts(train: Instances) -> int:
-    """The texts of an input that are each read alone: output, reference, and what the output answers if any has it."""
-    return 3 if any(read_last_turns(record)[0] for record in train.labelled.records) else 2
+def _count_texts(job: FitJob) -> int:
+    """The texts of an input that are each read alone: output, reference, and on request what the output answers."""
+    return 3 if job.flag("context") else 2
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:

@@ -307,19 +307,19 @@ def test_row_split_leaks_and_group_split_does_not(encoder: str) -> None:
     assert by_group.trained_on == {f"g{number}" for number in range(12)}
 
 
-def test_context_is_read_where_there_is_one(encoder: str) -> None:
-    """Texts read alone include the context of the training data; an item without one can be scored, too."""
+def test_context_is_read_on_request(encoder: str) -> None:
+    """An item without a context can be scored, too."""
     items = tuple(
         replace(item, context=("you sat", f"cat {'dog' if n % 2 else 'tea'}")) for n, item in enumerate(data().items)
     )
-    found = fit("shared-bert", data(items=items), encoder=encoder, stages="head")
+    found = fit("shared-bert", data(items=items), encoder=encoder, stages="head", context=True)
     assert found.artefact.network.texts == 3
     records = data(3, items=items[:3]).outputs_with_context()
     scores = found.score(records)
     other = found.score([replace(record, context=("on mat",)) for record in records])
     assert np.abs(scores - other).min() > 1e-5
     assert np.isfinite(found.score([replace(record, context=()) for record in records])).all()
-    bare = fit("shared-bert", data(), encoder=encoder, stages="head")
+    bare = fit("shared-bert", data(items=items), encoder=encoder, stages="head")
     assert bare.artefact.network.texts == 2
     np.testing.assert_allclose(
         bare.score(records), bare.score([replace(record, context=()) for record in records]), atol=1e-6
