@@ -248,7 +248,7 @@ def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
                     folder=run.folder(evaluator, rated_set.name, aspect), aspect=aspect,
                     ratings=rated_set.entry.get("ratings", "raw"), **spec.get("options", {}),
                 )  # fmt: skip
-                # An evaluator of several aspects has a column for each.
+                # With several aspects there is a column for each.
                 scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]
                 return judged.measure([scores], [judged.predict(seed)])
 

@@ -169,7 +169,7 @@ class PairBatches:
         return HeadData(differences, {}, groups, centred=True, finish=finish)
 
     def _join(self, generated: Ints, references: Ints) -> tuple[Ints, Ints]:
-        """The inputs of some pairs, each once, and the places (pairs, 2) of both sides among them."""
+        """The inputs of pairs, each once, and the places (pairs, 2) of both sides among them."""
         rows = np.stack([generated, references + len(self.sides.n)], axis=1)
         used, places = np.unique(rows, return_inverse=True)
         return used, places.reshape(rows.shape)

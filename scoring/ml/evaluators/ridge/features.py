@@ -21,7 +21,7 @@ TURNS = 3
 
 
 class Rows:
-    """The distinct texts of some records, and the places of each record's texts in them."""
+    """The distinct texts of records, and the places of each record's texts in them."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self.table = TextTable()

@@ -114,7 +114,7 @@ def test_grades_are_mean_ratings_as_shares_of_the_scale() -> None:
 
 
 def test_grades_of_standardised_ratings_are_normal_probabilities() -> None:
-    """Ratings 2 and 4 of one rater are z = -.7071 and .7071 (their SD is 1.4142)."""
+    """A rater with 2 and 4 has z = -.7071 and .7071 (their SD is 1.4142)."""
     data = dataset({"a": ("x", [2]), "b": ("y", [4])})
     found = label_outputs(data, ["quality"], method="z")
     np.testing.assert_allclose(found.grades[:, 0], [0.23975, 0.76025], atol=1e-6)
