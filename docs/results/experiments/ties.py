@@ -140,7 +140,7 @@ def summarise(label: str, folds: Sequence[Fold]) -> Mapping[str, Any]:
     losses = -np.log(np.maximum(probabilities[place], 1e-9)), -np.log(np.maximum(usual[place], 1e-9))
     decided, called = truth != 0, (truth != 0) & (said != 0)
     forced = np.sign(measure_lean(probabilities)) == truth
-    rivals = [fold.result["ridge"] for fold in folds]
+    rivals = [fold.result.get("ridge") for fold in folds]
     rival = None if any(one is None for one in rivals) else np.sign(np.concatenate(rivals)) == truth
     by_length = np.where(longer == 0, 0.5, longer == truth)
 

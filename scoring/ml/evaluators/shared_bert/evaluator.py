@@ -66,28 +66,7 @@ class SharedBert(SeveralAspects):
         check_pooler(job)
         labelled = train.labelled
         check_beta(job, len(labelled.aspects), held_out=len(dev.outputs) > 0)
-        graded = learns_grades(job)
-        for place, aspect in enumerate(labelled.aspects):
-            seen = train.targets(job)[np.unique(train.outputs), place]
-            if graded and len(np.unique(seen[np.isfinite(seen)])) > 1:
-                continue
-            if graded:
-                text = _("of %(aspect)s, all outputs are rated alike, so there is nothing to learn: rate more outputs.")
-                raise TooFewData(job.name, text, aspect=aspect)
-            good, bad = int((seen == 1).sum()), int((seen == 0).sum())
-            if min(good, bad) < LEAST_OF_A_CLASS:
-                raise TooFewData(
-                    job.name,
-                    _(
-                        "of %(aspect)s, %(good)s outputs are good (median %(threshold)s or more) and %(bad)s are "
-                        "not; it needs %(least)s of each. Rate more outputs, or set the option threshold."
-                    ),
-                    aspect=aspect,
-                    good=good,
-                    threshold=f"{labelled.thresholds[place]:g}",
-                    bad=bad,
-                    least=LEAST_OF_A_CLASS,
-                )
+        _check_targets(job, train)
         pairs = _pairs_of_epoch(job, train, 0)
         n_pairs = len(pairs)
         runs = 1 if job.flag("shared") else len(labelled.aspects)
@@ -337,6 +316,32 @@ class _Trainer:
         self.seconds += result.seconds
         self.steps += result.steps
         return network, result
+
+
+def _check_targets(job: FitJob, train: Instances) -> None:
+    """Raise `TooFewData` unless every aspect has different grades, or enough outputs of both classes."""
+    labelled = train.labelled
+    for place, aspect in enumerate(labelled.aspects):
+        seen = train.targets(job)[np.unique(train.outputs), place]
+        if learns_grades(job):
+            if len(np.unique(seen[np.isfinite(seen)])) < 2:
+                text = _("of %(aspect)s, all outputs are rated alike, so there is nothing to learn: rate more outputs.")
+                raise TooFewData(job.name, text, aspect=aspect)
+            continue
+        good, bad = int((seen == 1).sum()), int((seen == 0).sum())
+        if min(good, bad) < LEAST_OF_A_CLASS:
+            raise TooFewData(
+                job.name,
+                _(
+                    "of %(aspect)s, %(good)s outputs are good (median %(threshold)s or more) and %(bad)s are "
+                    "not; it needs %(least)s of each. Rate more outputs, or set the option threshold."
+                ),
+                aspect=aspect,
+                good=good,
+                threshold=f"{labelled.thresholds[place]:g}",
+                bad=bad,
+                least=LEAST_OF_A_CLASS,
+            )
 
 
 def best_factor(scores: Sequence[float]) -> float:
