@@ -71,7 +71,8 @@ def test_training_of_several_aspects_reports_means(tmp_path: Path) -> None:
         "shared-bert", data(8), dev=data(6, seed=4), encoder=tiny_encoder("bert", tmp_path), epochs=3, progress=report,
         batch_size=64, patience=None,
     )  # fmt: skip
-    figures = "macro_f1 [-.\\d]+, mcc [-.\\d]+, auroc [.\\d]+, accuracy [.\\d]+, and \\d+ more: see the card"
+    figures = "spearman [-.\\d]+, macro_f1 [-.\\d]+, mcc [-.\\d]+, auroc [.\\d]+, accuracy [.\\d]+"
+    figures += ", and \\d+ more: see the card"
     # One batch per epoch; no step is left to report the last evaluation.
     assert len(report.lines) == 2
     for number, line in enumerate(report.lines, start=1):
