@@ -18,6 +18,8 @@ from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seed
 from scoring.ml.training.gold import output_key
 
 FIRST, GRADED, RIDGE = "head first", "graded labels", "ridge"
+#: Models whose head is fitted before the encoder learns; both have the rates that were chosen for the first one.
+HEAD_FIRST = {"head": FIRST, "graded": GRADED}
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
 STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
@@ -32,7 +34,7 @@ def compute(run: Run) -> None:
         for seed in run.seeds:
             for split in ("group", "row"):
                 alone = "alone" in model
-                if model in (FIRST, GRADED):
+                if model in HEAD_FIRST.values():
                     continue
                 if run.wants("sentinels" if alone else split) and not (alone and (split == "row" or seed != first)):
                     run.once(
@@ -42,15 +44,16 @@ def compute(run: Run) -> None:
 
     for seed in run.seeds if run.wants("ridge") else ():
         run.once(f"group/{RIDGE}", seed, lambda seed=seed: test_ridge(run, data, seed))
-    if run.wants("head") or run.wants("graded"):
+    wanted = [model for part, model in HEAD_FIRST.items() if run.wants(part)]
+    if wanted:
         tries: dict[str, dict[str, Any]] = run.settings["head_tries"]
         found = {
             name: run.once(f"choice/{FIRST}/{name}", first, lambda own=own: try_head(run, data, own, first))
             for name, own in list(tries.items())[: 1 if run.quick else None]
         }
         best = tries[max(found, key=lambda name: found[name]["auroc"])]
-        for part, model in (("head", FIRST), ("graded", GRADED)):
-            for seed in run.seeds if run.wants(part) else ():
+        for model in wanted:
+            for seed in run.seeds:
                 run.once(
                     f"group/{model}", seed,
                     lambda m=model, seed=seed: train_one(run, data, "group", m, seed, best["learning_rate"], best),
@@ -106,7 +109,7 @@ def train_one(
         assert isinstance(found, SharedBert)
         aspects = test_groups(found, test, run.settings["baselines"])
     forget(folder)
-    kept = {"kept": found.record.log[0].get("kept_stage")} if model in (FIRST, GRADED) else {}
+    kept = {"kept": found.record.log[0].get("kept_stage")} if model in HEAD_FIRST.values() else {}
     return {"aspects": aspects, "train_seconds": found.record.seconds, "steps": found.record.steps, **kept}
 
 
@@ -189,7 +192,7 @@ def tabulate(run: Run) -> Tables:
 def tabulate_rivals(run: Run) -> Tables:
     """AUROC of each shared model minus that of ridge, paired by seed; p of the paired t-test by Holm over all rows."""
     rows, tests = [], []
-    models = {"together": "shared", FIRST: FIRST, GRADED: GRADED}
+    models = {"together": "shared", **{model: model for model in HEAD_FIRST.values()}}
     for aspect in run.settings["aspects"]:
         for label, model in models.items():
             both = [
@@ -209,7 +212,7 @@ def tabulate_rivals(run: Run) -> Tables:
 
 
 def tabulate_inputs(run: Run, seeds: Sequence[int]) -> Tables:
-    for model in [name for name in run.settings["models"] if name not in (FIRST, GRADED)]:
+    for model in [name for name in run.settings["models"] if name not in HEAD_FIRST.values()]:
         for result in run.store.get(f"group/{model}", seeds):
             aspects: Mapping[str, Any] = result["aspects"]
             yield row("inputs", "model", model, **{aspect: found["mcc"] for aspect, found in aspects.items()})

@@ -40,7 +40,9 @@ def compute(run: Run) -> None:
                         f"{setting.name}/fold/{fold}", seed, lambda s=setting, f=fold, n=seed: measure(run, s, f, n)
                     )
                 if not setting.varies:
-                    run.once(f"{setting.name}/ridge/{fold}", run.seeds[0], lambda s=setting, f=fold: lean(run, s, f))
+                    run.once(
+                        f"{setting.name}/ridge/{fold}", run.seeds[0], lambda s=setting, f=fold: measure_ridge(run, s, f)
+                    )
 
 
 def split(run: Run, setting: Setting, fold: int) -> tuple[Dataset, Dataset, Dataset]:
@@ -79,7 +81,7 @@ def measure(run: Run, setting: Setting, fold: int, seed: int) -> Result:
     }
 
 
-def lean(run: Run, setting: Setting, fold: int) -> Result:
+def measure_ridge(run: Run, setting: Setting, fold: int) -> Result:
     """The difference of the scores of each pair by `ridge`, which learns from the same comparisons."""
     train, dev, test = split(run, setting, fold)
     ridge = fit("ridge", train.merge([dev]), aspects=setting.aspect, seed=run.seeds[0], encoder=run.encoder)

@@ -51,7 +51,7 @@ LEAST_OF_A_CLASS = 2
 
 
 class SharedBert(SeveralAspects):
-    """P(good), or the expected grade, per aspect = sigmoid of a head on the encoding of output and reference.
+    """How good an output is, per aspect = sigmoid of a head on the encoding of output and reference.
 
     `score(records)` gives (n, aspects), with `aspect=` (n,); the option `references` combines several references. Reddy
     2022; docs/explanation/evaluators/shared-bert.md.
@@ -409,9 +409,11 @@ def _tokenize(
     texts = [record.text for record in judged]
     if isinstance(inputs, int):
         cuts: list[Cut] = ["right"] * len(texts)
-        contexts = [read_last_turns(record) for record in judged]
-        columns = [(texts, cuts), (references, cuts), ([text for text, _ in contexts], [cut for _, cut in contexts])]
-        return read_columns(tokenizer, columns[:inputs])
+        columns: list[tuple[Sequence[str], Sequence[Cut]]] = [(texts, cuts), (references, cuts)]
+        if inputs > len(columns):
+            contexts = [read_last_turns(record) for record in judged]
+            columns.append(([text for text, _ in contexts], [cut for _, cut in contexts]))
+        return read_columns(tokenizer, columns)
     if inputs == "text":
         return tokenizer.texts(texts)
     if inputs == "reference":

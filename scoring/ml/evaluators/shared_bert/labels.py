@@ -79,10 +79,9 @@ def make_rule(dataset: Dataset, aspect: str, method: RatingMethod, threshold: fl
     """
     if threshold is None:
         threshold = default_threshold(dataset, aspect, method)
-    low, high = _read_scale(dataset, aspect) if method == "raw" else (0.0, 1.0)
-    if method in Z_METHODS:
-        return Rule(threshold, ceiling=False)
-    return Rule(threshold, method == "raw" and _in_halves(dataset, aspect), low, high)
+    if method == "raw":
+        return Rule(threshold, _in_halves(dataset, aspect), *_read_scale(dataset, aspect))
+    return Rule(threshold, False) if method in Z_METHODS else Rule(threshold, False, 0.0, 1.0)
 
 
 def label_outputs(

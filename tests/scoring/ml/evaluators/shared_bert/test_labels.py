@@ -120,6 +120,12 @@ def test_grades_of_standardised_ratings_are_normal_probabilities() -> None:
     np.testing.assert_allclose(found.grades[:, 0], [0.23975, 0.76025], atol=1e-6)
 
 
+def test_grades_of_ranks_are_mean_ranks() -> None:
+    """Within the item, 2, 4 and 4 have the ranks 1, 2.5 and 2.5 of 3, at (rank - 1/2) / 3 of the way."""
+    data = dataset({"a": ("x", [2]), "b": ("y", [4]), "c": ("z", [4])})
+    assert label_outputs(data, ["quality"], method="rank").grades[:, 0].tolist() == pytest.approx([1 / 6, 2 / 3, 2 / 3])
+
+
 def test_grades_without_a_scale_lie_between_the_lowest_and_the_highest_rating() -> None:
     data = replace(dataset({"a": ("x", [2]), "b": ("y", [4]), "c": ("z", [3])}), aspects=(Aspect("quality"),))
     assert label_outputs(data, ["quality"]).grades[:, 0].tolist() == [0.0, 1.0, 0.5]
