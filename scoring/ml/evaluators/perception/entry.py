@@ -94,7 +94,7 @@ ENTRIES = (
         implementation="scoring.ml.evaluators.perception.evaluator:Perception",
         train_options=OPTIONS,
         train_needs=("outputs", "references"),
-        revision=3,
+        revision=4,
         profile_defaults={
             PAPER: {
                 "stages": "together",
