@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import math
 import os
@@ -131,6 +132,7 @@ def measure_reading(n: int, config: dict[str, Any], runs: int) -> dict[str, Any]
         project=project, slug="j", name="judge", kind="judge", options=config, record={"model": "bench-1"}
     )
     taken, processor = [], []
+    gc.freeze()  # as at the beginning of each run
     for _run in range(runs):
         began, began_processor, read = time.perf_counter(), time.process_time(), 0
         reader = make_reader(row)

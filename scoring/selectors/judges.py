@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 from django.conf import settings
-from django.db.models import Avg, Sum
+from django.db.models import Avg, Sum, TextField
+from django.db.models.functions import Cast
 from django.utils.translation import gettext as _
 
 from annotation.models import Aspect, Campaign, CampaignAspect
@@ -211,10 +213,11 @@ def load_answers(
     result: dict[tuple[str, int], Answer] = {}
     rows = JudgeAnswer.objects.filter(project=project, endpoint=endpoint, model=model)
     for keys in split_keys(digests):
-        part = rows.filter(digest__in=keys)
-        for digest, repeat, answer in part.values_list("digest", "repeat", "answer").iterator(ROWS):
+        # As text, because orjson reads it in a third of the time.
+        part = rows.filter(digest__in=keys).values_list("digest", "repeat", Cast("answer", TextField()))
+        for digest, repeat, answer in part.iterator(ROWS):
             if (digest, repeat) in wanted:
-                result[digest, repeat] = Answer.from_json(answer, model)
+                result[digest, repeat] = Answer.from_json(orjson.loads(answer), model)
     return result
 
 

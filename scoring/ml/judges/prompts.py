@@ -11,7 +11,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from evalapp.translation import gettext as _
@@ -51,8 +52,13 @@ class PromptTemplate:
         return hashlib.sha256(self.text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
     @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """The text in parts: every second one is the name of a placeholder."""
+        return tuple(_PLACEHOLDER.split(self.text))
+
+    @cached_property
     def placeholders(self) -> frozenset[str]:
-        return frozenset(_PLACEHOLDER.findall(self.text))
+        return frozenset(self.parts[1::2])
 
 
 # Servers that keep the beginning of a prompt read it once: what all prompts share comes first.
@@ -156,6 +162,10 @@ def delimit(label: str, text: str, controls: Sequence[str] = ()) -> str:
     return f"{label}:\n{OPEN}\n{clean}\n{CLOSE}\n\n"
 
 
+#: For texts that several prompts share, such as the context of an item.
+_delimit_once = lru_cache(maxsize=64)(delimit)
+
+
 @lru_cache(maxsize=8)
 def _show_examples(examples: Sequence[Example], used: frozenset[str], controls: Sequence[str]) -> str:
     """Return the rated texts of a prompt, which all requests of a judge share."""
@@ -189,21 +199,25 @@ def fill_template(
 ) -> str:
     """Return the prompt for `record`, or for `record` (A) and `other` (B). Placeholders are replaced in one pass, so
     that a text which contains `{question}` stays as it is. `controls`: see `find_controls`."""
-    put = partial(delimit, controls=tuple(controls))
+    controls = tuple(controls)
     values = {
         "question": rubric.question,
         "scale": rubric.describe_scale(),
-        "guidelines": put("Guidelines", rubric.guidelines) if rubric.guidelines.strip() else "",
-        "context": put("Context", "\n".join(record.context)) if record.context else "",
-        "source": put("Source", record.source) if record.source else "",
-        "references": "".join(put("Reference", text) for text in record.references),
-        "examples": _show_examples(tuple(examples), template.placeholders, tuple(controls)),
-        "output": put("Text to be judged", record.text),
-        "output_a": put("Text A", record.text),
-        "output_b": put("Text B", other.text) if other is not None else "",
+        "guidelines": _delimit_once("Guidelines", rubric.guidelines, controls) if rubric.guidelines.strip() else "",
+        "context": _delimit_once("Context", "\n".join(record.context), controls) if record.context else "",
+        "source": _delimit_once("Source", record.source, controls) if record.source else "",
+        "references": "".join(_delimit_once("Reference", text, controls) for text in record.references),
+        "examples": _show_examples(tuple(examples), template.placeholders, controls),
         "answer_format": answer_format,
     }
-    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), template.text).strip()
+    if template.kind == "pointwise":
+        values["output"] = delimit("Text to be judged", record.text, controls)
+    else:
+        values["output_a"] = delimit("Text A", record.text, controls)
+        values["output_b"] = delimit("Text B", other.text, controls) if other is not None else ""
+    names = template.parts[1::2]
+    filled = [values.get(name, f"{{{name}}}") for name in names]
+    return "".join(chain.from_iterable(zip_longest(template.parts[::2], filled, fillvalue=""))).strip()
 
 
 def make_reward_turns(record: Record, controls: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:

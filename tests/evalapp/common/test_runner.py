@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from types import SimpleNamespace
@@ -12,6 +13,7 @@ from django.db.models import F
 from django.urls import reverse
 from lxml import html
 
+from evalapp.common import runner
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, claim_run, enqueue_run, retry_run
 from evalapp.common.runner import RunCancelled, RunContext, RunLost, _Heart, execute_run
@@ -33,6 +35,19 @@ def test_run_ends_with_result_figures_and_log(cast):
     assert (run.done, run.total, run.unit, run.phase) == (3, 3, "steps", "counting")
     assert told == ["counting to 3"] == list(RunLog.objects.filter(run=run).values_list("text", flat=True))
     assert execute_run(run.pk) is None
+
+
+def test_full_collections_skip_what_exists_before_a_run(cast, monkeypatch):
+    frozen: list[int] = []
+    pipeline = lambda context, **params: frozen.append(gc.get_freeze_count())  # noqa: E731
+    monkeypatch.setattr(runner, "get_job", lambda kind: SimpleNamespace(load=lambda: pipeline))
+    gc.unfreeze()
+    try:
+        assert execute_run(here(cast, "test-count", steps=1, pause=0).pk).state == Run.State.SUCCEEDED
+        assert frozen[0] > 1000
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()
 
 
 def test_domain_error_is_a_message_with_its_details(cast):
