@@ -250,6 +250,8 @@ def claim_folder(job: FitJob) -> None:
 
     said: dict[str, Any] = {
         "evaluator": job.name,
+        # An update may change the shape of the network.
+        "revision": job.entry.revision,
         "profile": job.profile,
         "seed": job.seed,
         "aspect": job.aspect,
@@ -266,7 +268,8 @@ def claim_folder(job: FitJob) -> None:
     if not path.is_file():
         write_json(path, said)
         return
-    result = {"language": job.train.lang, "init": None, **json.loads(path.read_text(encoding="utf-8"))}
+    earlier = {"language": job.train.lang, "init": None, "revision": job.entry.revision}
+    result = {**earlier, **json.loads(path.read_text(encoding="utf-8"))}
     # An option that only one side has was added or removed by a version. Before `processes` existed, one process
     # trained.
     options = {**said["options"], "processes": 1, **read_settings(result["options"], result.get("version"))}

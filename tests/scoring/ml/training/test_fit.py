@@ -27,7 +27,7 @@ from scoring.ml import (
 from scoring.ml.catalogue import Option
 from scoring.ml.errors import TrainingDiverged
 from scoring.ml.training import finetune as finetune_module
-from scoring.ml.training.fit import make_job
+from scoring.ml.training.fit import MARK, make_job
 from scoring.ml.training.record import data_hash, hash_contents
 from scoring.ml.training.together import Together
 from scoring.ml.types import Aspect, System
@@ -313,6 +313,13 @@ def test_folder_belongs_to_one_training(tmp_path: Path) -> None:
     ):
         with pytest.raises(InvalidOption, match=f"{named}: take another folder"):
             fit("toy", data, **arguments, **changes)
+    mark = tmp_path / MARK
+    said = json.loads(mark.read_text())
+    mark.write_text(json.dumps({**said, "revision": said["revision"] + 1}))
+    with pytest.raises(InvalidOption, match="other revision: take another folder"):
+        fit("toy", toy_data(), seed=1, **arguments)
+    # Folders from before the revision was written continue.
+    mark.write_text(json.dumps({name: value for name, value in said.items() if name != "revision"}))
     assert same(one, fit("toy", toy_data(), seed=1, train_device="cpu", **arguments))
 
 
