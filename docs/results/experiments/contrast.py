@@ -65,10 +65,11 @@ def measure(run: Run, name: str, variant: str, seed: int) -> Result:
 
 
 def measure_cosine(run: Run, test: Dataset, seed: int) -> Result:
-    """The same preference by the mean cosine of the references with the query, without training."""
-    items = [item for item in test.items if item.context]
+    """The same preference by the mean cosine of the references with the query (context or source), without training."""
+    items = [item for item in test.items if item.context or item.source]
     rows, rng = Rows([item.make_record() for item in items]), np.random.default_rng(seed)
-    queries = [rows.sides["context"][place][0] for place in range(len(items))]
+    sides = ["context" if item.context else "source" for item in items]
+    queries = [rows.sides[side][place][0] for place, side in enumerate(sides)]
     own = [[rows.table.add(text) for text in dict.fromkeys(item.references)] for item in items]
     encoder = UtteranceEncoder(find_encoder(run.encoder))
     vectors = encoder.vectors(encoder.tokenize(rows.table.texts, rows.table.left).encodings)

@@ -4,12 +4,12 @@ helps, and the estimates are compared with those of all judgements."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from experiments.yardstick import Judged, RatedSet, measure_columns
+from experiments.yardstick import Judged, RatedSet, measure_columns, read_maude
 from scipy import stats
 from study import Result, Run, Tables, row
 
@@ -27,6 +27,8 @@ THESE = AssistedOptions(target="these-items")
 RIDGE, HUMAN = "ridge", "another human"
 #: Points of the first of two outputs by the verdict.
 WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
+#: From so many outputs on, one draw of `ridge` takes about 10 seconds, so that fewer are made.
+MANY = 5_000
 #: Resamples of the draws for intervals of ratios of errors.
 RESAMPLES = 2000
 
@@ -72,7 +74,7 @@ def compute(run: Run) -> None:
         rated_set = RatedSet(run, name, entry)
         judged = Judged(rated_set, entry["aspect"])
         for evaluator, truth in list_evaluators(run, judged, entry["aspect"]):
-            for share in run.settings["shares"] if evaluator not in entry.get("skip", ()) else ():
+            for share in run.settings["shares"]:
                 setting = f"{name}/{evaluator}/{share:g}"
                 run.once(setting, run.seeds[0], lambda t=truth, s=share: replay(run, t, s))
 
@@ -179,6 +181,9 @@ def list_evaluators(run: Run, judged: Judged, aspect: str) -> Iterator[tuple[str
     fixed |= {name: column[judged.rows] for name, column in judged.set.cosines.items() if name == "cosine with context"}
     if any(record.context for record in judged.records):
         fixed |= {name: load(name).score(judged.records) for name in run.settings["shipped"]}
+    # By the first of its seeds: an estimate is assisted by one evaluator.
+    if own := read_maude(run.settings["stored"], judged)[:1]:
+        fixed["maude"] = own[0]
     for name, score in fixed.items():
         yield name, Truth(judged.means, np.asarray(score), group, system, length)
     yield RIDGE, Truth(judged.means, judged.means, group, system, length, judged.set.features[judged.rows])
@@ -201,7 +206,8 @@ def replay(run: Run, truth: Truth, share: float) -> Result:
     n = np.maximum(np.round(share * sizes), 2)
     covered, width, squares, orders, alike = [], [], [], [], []
     is_trained = truth.features is not None
-    draws = 4 if run.quick else run.settings["draws_trained" if is_trained else "draws"]
+    kind = "draws" if not is_trained else "draws_trained" if len(truth.human) < MANY else "draws_trained_many"
+    draws = 4 if run.quick else run.settings[kind]
     for seed in range(draws):
         rng = np.random.default_rng([run.seeds[0], seed])
         rank = np.argsort(np.argsort(rng.random(len(truth.human)) + 2.0 * truth.system))
@@ -252,6 +258,12 @@ def choose(truth: Truth, n: int, seed: int) -> AssistedMeans:
     return estimate_means(human, truth.score, truth.group, truth.system, seed=seed, chance=chance)
 
 
+def count_needed(label: str, results: Mapping[str, Result]) -> Tables:
+    """The judgements with an evaluator that give intervals as wide as those of `n` without, as a share of `n`."""
+    shares = {one.replace(" ", "_"): found["width_alike"] ** 2 for one, found in results.items()}
+    yield row("needed", "setting", label, n=next(iter(results.values()))["n"], **shares)
+
+
 def ratio_of_errors(squares: Floats) -> Result:
     """Root mean squared error of the first column relative to the second, with its 95 % interval over the draws."""
     rng = np.random.default_rng(zlib.crc32(squares.tobytes()))
@@ -295,6 +307,7 @@ def tabulate(run: Run) -> Tables:
                     "widths", "setting", f"{name}, {share:.0%} judged",
                     **{one.replace(" ", "_"): found["width_alike"] for one, found in results.items()},
                 )  # fmt: skip
+                yield from count_needed(f"{name}, {share:.0%} judged", results)
     if facts["chosen"]:
         yield {
             "table": "facts", "lowest": round(min(facts["coverage"]), 4), "highest": round(max(facts["coverage"]), 4),

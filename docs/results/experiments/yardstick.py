@@ -222,14 +222,19 @@ def score_untrained(run: Run, judged: Judged) -> Iterator[tuple[str, list[Floats
         return
     for name in run.settings["shipped"]:
         yield name, [load(name).score(judged.records)]
-    stored = [
-        one["result"]["values"][judged.set.name]
-        for one in read_lines(FOLDER / "rows" / "maude.jsonl")
-        if one["setting"] == run.settings["stored"] and judged.set.name in one.get("result", {}).get("values", {})
-    ]
-    scores = [np.array(one, dtype=np.float64) for one in stored]
-    if scores and all(len(one) == len(judged.records) for one in scores):
+    scores = read_maude(run.settings["stored"], judged)
+    if scores:
         yield "maude", scores
+
+
+def read_maude(setting: str, judged: Judged) -> list[Floats]:
+    """The scores of the judged outputs by `maude`, an array for each seed of a stored setting; none for other sets."""
+    stored = [
+        np.array(one["result"]["values"][judged.set.name], dtype=np.float64)
+        for one in read_lines(FOLDER / "rows" / "maude.jsonl")
+        if one["setting"] == setting and judged.set.name in one.get("result", {}).get("values", {})
+    ]
+    return stored if all(len(one) == len(judged.records) for one in stored) else []
 
 
 def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
