@@ -143,12 +143,20 @@ def measure(run: Run, data: Dataset, source: Source, metric: str, seed: int) -> 
 def tabulate(run: Run) -> Tables:
     for source in read_sources(run):
         for metric in run.settings["metrics"]:
-            for result in run.store.get(f"{source.name}/{metric}", run.seeds[:1]):
-                counts = result["counts"]
+            results = run.store.get(f"{source.name}/{metric}", run.seeds)
+            if results:
+                counts = {name: sum(result["counts"][name] for result in results) for name in results[0]["counts"]}
                 yield row(
-                    "chosen", "set", f"{source.name}, {metric}", **{name: plain_set(result, name) for name in SETS},
-                    difference=plain(result["differences"]["ream - random"]),
-                    oracle_difference=plain(result["differences"]["oracle - random"]),
+                    "chosen", "set", f"{source.name}, {metric}", seeds=len(results),
+                    **{name: average([plain_set(result, name) for result in results]) for name in SETS},
+                    difference=average([plain(result["differences"]["ream - random"]) for result in results]),
+                    oracle_difference=average([plain(result["differences"]["oracle - random"]) for result in results]),
                     offered=counts["offered_strangers"] / counts["offered"],
                     taken=counts["strangers"] / counts["taken"] if counts["taken"] else None,
                 )  # fmt: skip
+
+
+def average(estimates: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Means over seeds of values and ends of intervals. However the seeds depend on each other, the standard error of a
+    mean is at most the mean of the standard errors."""
+    return {name: float(np.mean([one[name] for one in estimates])) for name in ("value", "low", "high")}
