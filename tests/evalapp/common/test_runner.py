@@ -16,7 +16,7 @@ from lxml import html
 from evalapp.common import runner
 from evalapp.common.models import Run, RunLog
 from evalapp.common.queue import cancel_run, claim_run, enqueue_run, retry_run
-from evalapp.common.runner import RunCancelled, RunContext, RunLost, _Heart, execute_run
+from evalapp.common.runner import RunCancelled, RunContext, RunLost, _Heart, _heartbeat, execute_run
 from tests.cast import make_cast
 from tests.evalapp.common import run_jobs
 
@@ -148,6 +148,12 @@ def _meanwhile(run: Run, seconds: float, action) -> threading.Thread:
     thread = threading.Thread(target=work)
     thread.start()
     return thread
+
+
+def test_database_in_memory_gets_no_heartbeat(transactional_db):
+    """Its second connection made statements of the pipeline fail as "table is locked", now and then."""
+    with _heartbeat(SimpleNamespace(), by_worker=False):
+        assert "run-heartbeat" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.slow
