@@ -79,6 +79,8 @@ def alignment(request: HttpRequest, project: Project, evaluator: str) -> HttpRes
     form = AlignmentForm(request.POST or request.GET or None, project=project)
     options = form.as_options() if form.is_bound and form.is_valid() else AlignmentOptions()
     score_set, aspect = choose_scores(project, evaluator, options.aspect)
+    # The first list is that of an aspect, which the form names.
+    form.initial["aspect"] = aspect.name
     if request.method == "POST" and form.is_valid():
         campaign = create_alignment_campaign(project=project, user=request.user, evaluator=evaluator, options=options)
         messages.success(request, _("%(name)s was created. Look at it, then open it.") % {"name": campaign.name})

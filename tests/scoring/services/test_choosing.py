@@ -350,7 +350,9 @@ def test_alignment_from_the_report_to_a_new_version(project, scored, judge_serve
     """Report, campaign, judgements, a judge with examples from it, a look at the test part, the history."""
     judge(project, name="one")
     client.force_login(scored.researcher)
-    page = client.get(reverse("scoring:alignment", args=[project.slug, "one"])).content.decode()
+    shown_first = client.get(reverse("scoring:alignment", args=[project.slug, "one"]))
+    page = shown_first.content.decode()
+    assert f'<option value="{shown_first.context["aspect"]}" selected>' in page
     assert "not shown" in page
     assert "was shown 0 times" in " ".join(page.split())
     answer = client.post(reverse("scoring:alignment", args=[project.slug, "one"]), {"n": 10, "overlap": 1})
