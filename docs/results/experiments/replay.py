@@ -27,7 +27,7 @@ THESE = AssistedOptions(target="these-items")
 RIDGE, HUMAN = "ridge", "another human"
 #: Points of the first of two outputs by the verdict.
 WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
-#: From so many outputs on, one draw of `ridge` takes about 10 seconds, so that fewer are made.
+#: From so many outputs on, one draw of `ridge` takes seconds, so that fewer are made.
 MANY = 5_000
 #: Resamples of the draws for intervals of ratios of errors.
 RESAMPLES = 2000

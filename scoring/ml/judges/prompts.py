@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain, zip_longest
 from typing import TYPE_CHECKING
 
 from evalapp.translation import gettext as _
@@ -215,9 +214,8 @@ def fill_template(
     else:
         values["output_a"] = delimit("Text A", record.text, controls)
         values["output_b"] = delimit("Text B", other.text, controls) if other is not None else ""
-    names = template.parts[1::2]
-    filled = [values.get(name, f"{{{name}}}") for name in names]
-    return "".join(chain.from_iterable(zip_longest(template.parts[::2], filled, fillvalue=""))).strip()
+    filled = (values.get(part, f"{{{part}}}") if place % 2 else part for place, part in enumerate(template.parts))
+    return "".join(filled).strip()
 
 
 def make_reward_turns(record: Record, controls: Sequence[str] = ()) -> tuple[tuple[str, str], ...]:

@@ -39,7 +39,7 @@ class CounterDropout(torch.nn.Module):
         key = seeds.to(values.device) + _wrapped(self.layer * _STEPS[2] + self.state.number * _STEPS[3])
         for size, step in zip((*values.shape[1:-1], -(-n_features // _DRAWS)), _STEPS, strict=False):
             key = key[..., None] + torch.arange(size, device=values.device, dtype=torch.int64) * step
-        # Four neighbouring features share a hash: computing hashes takes most of the time.
+        # Four neighbouring features share a hash: computing hashes takes most of the time of a mask.
         draws = _mix(key).view(torch.int16)[..., :n_features]
         dropped = math.ceil(self.p * (1 << _BITS))
         kept = (draws >= dropped - (1 << _BITS - 1)).to(values.dtype)
