@@ -38,9 +38,9 @@ OPTIONS = (
     POOLING,
     choice(
         "penalty",
-        ("auto", "pair", "interpolate", "pooled", "none"),
-        "Gradient penalty: on the embeddings of both texts (pair, equation 5); between the two (as WGAN-GP); on the "
-        "pooled vectors (cheap, only bounds the last layer); none. auto trains with pair and with none, and keeps pair "
+        ("none", "auto", "pair", "interpolate", "pooled"),
+        "Gradient penalty: none; on the embeddings of both texts (pair, equation 5); between the two (as WGAN-GP); on "
+        "the pooled vectors (cheap, only bounds the last layer). auto trains with pair and with none, and keeps pair "
         "where more held-out pairs are right by it; without held-out texts it is pair.",
     ),
     number("penalty_weight", 10.0, "Weight of the gradient penalty (WGAN-GP's 10).", minimum=0),
@@ -79,7 +79,7 @@ ENTRIES = (
                 ("both", "data", "model", "none"),
                 "Weights of a system's texts in its score: certainty of data and model, either alone, or none.",
             ),
-            integer("mc_passes", 20, "Passes with dropout behind the model's certainty.", minimum=2),
+            integer("mc_passes", 5, "Passes with dropout behind the model's certainty.", minimum=2),
             choice(
                 "p_gen",
                 ("single", "mc_mean"),

@@ -60,7 +60,14 @@ PARTS: Parts = {
     ),
     "penalty": (
         "perception",
-        {"batch_size": 5, "epochs": 1, "penalty_every": 2, "confidence": False, "stages": "together"},
+        {
+            "batch_size": 5,
+            "epochs": 1,
+            "penalty": "pair",
+            "penalty_every": 2,
+            "confidence": False,
+            "stages": "together",
+        },
         False,
     ),
     "aspects": ("shared-bert", {"threshold": 3.0, "batch_size": 4, "epochs": 1, "max_references": 1}, False),

@@ -130,7 +130,7 @@ def test_long_batches_are_recomputed_to_the_same_weights(tmp_path: Path, monkeyp
     """With dropout, whose masks must be drawn alike; perception also differentiates its gradients."""
     encoder = tiny_encoder("bert", tmp_path / "encoder", dropout=0.1)
     kept, again = [], []
-    for name, options in (("perception", {"penalty_every": 1}), ("shared-bert", {})):
+    for name, options in (("perception", {"penalty": "pair", "penalty_every": 1}), ("shared-bert", {})):
         for found, most in ((kept, 1 << 40), (again, 0)):
             monkeypatch.setattr(finetune_module, "MOST_ACTIVATIONS", most)
             trained = fit(name, rated(12), encoder=encoder, stages="together", seed=3, **QUICK, **options)

@@ -389,7 +389,8 @@ def test_discriminator_with_nan_outputs_has_no_loss(encoder: str, tmp_path: Path
     assert np.isnan(judge_held_out(network, reading, trainer.tokenizer.pad_id)["loss"])
 
 
-SHORT = {"epochs": 1, "batch_size": 8, "max_steps": 2}
+SHORT: dict[str, Any] = {"epochs": 1, "batch_size": 8, "max_steps": 2}
+AUTO: dict[str, Any] = {**SHORT, "penalty": "auto"}
 
 
 @pytest.mark.parametrize(
@@ -412,7 +413,7 @@ def test_penalty_stays_where_held_out_pairs_benefit(
         return network, replace(found, metrics=metrics)
 
     monkeypatch.setattr(Trainer, "_train", measured)
-    found = fit("perception", data(12), dev=data(5, seed=4), encoder=encoder, **SHORT)
+    found = fit("perception", data(12), dev=data(5, seed=4), encoder=encoder, **AUTO)
     assert list(seen) == ["none", "pair"]
     assert torch.equal(found.artefact.network.l1[0].weight, seen[kept])  # type: ignore[index]
     assert not torch.equal(seen["none"], seen["pair"])
@@ -428,12 +429,12 @@ def test_penalty_stays_where_held_out_pairs_benefit(
 def test_discriminator_with_the_selected_penalty_is_unchanged(encoder: str, tmp_path: Path) -> None:
     """Really trained twice: the accuracies equal those of two separate trainings."""
     given = {"dev": data(5, seed=4), "encoder": encoder, "epochs": 2, "batch_size": 8, "learning_rate": 2e-3}
-    found = fit("perception", data(12), **given)
+    found = fit("perception", data(12), penalty="auto", **given)
     alone = {penalty: fit("perception", data(12), penalty=penalty, **given) for penalty in ("none", "pair")}
     # Each draws its own batches and hints from the same data: `pair` is named as if trained alone.
     assert found.artefact.state["penalties"]["pair"] == alone["pair"].record.metrics["accuracy"]
     assert found.record.steps == sum(one.record.steps for one in alone.values())
-    assert plan("perception", data(12), **given).steps == found.record.steps
+    assert plan("perception", data(12), penalty="auto", **given).steps == found.record.steps
     records = data(6, seed=9).outputs_with_context()
     found.save_pretrained(tmp_path / "kept")
     again = load(str(tmp_path / "kept"))
@@ -444,15 +445,15 @@ def test_discriminator_with_the_selected_penalty_is_unchanged(encoder: str, tmp_
 def test_without_held_out_texts_the_penalty_stays(encoder: str) -> None:
     few = data(8)  # too few groups to hold any out
     said = "no held-out texts to choose by"
-    assert any(said in note for note in plan("perception", few, encoder=encoder, **SHORT).notes)
-    found = fit("perception", few, encoder=encoder, **SHORT)
+    assert any(said in note for note in plan("perception", few, encoder=encoder, **AUTO).notes)
+    found = fit("perception", few, encoder=encoder, **AUTO)
     assert "|gp:pair/4|" in found.signature
     assert "penalties" not in found.artefact.state
-    assert not any(said in note for note in plan("perception", data(12), encoder=encoder, **SHORT).notes)
+    assert not any(said in note for note in plan("perception", data(12), encoder=encoder, **AUTO).notes)
     # Each system's model is selected on its own texts, with one penalty for all.
     dev = data(5, seed=4)
     near = replace(dev, outputs=tuple(output for output in dev.outputs if output.system == "near"))
-    apart = {"encoder": encoder, "models": "per_system", **SHORT}
+    apart = {"encoder": encoder, "models": "per_system", **AUTO}
     assert any(said in note for note in plan("perception", data(12), dev=near, **apart).notes)
     whole = fit("perception", data(12), dev=dev, **apart)
     assert set(whole.artefact.state["penalties"]) == {"none", "pair"}
@@ -479,7 +480,7 @@ def test_paper_profile_applies_the_penalty_at_every_step(encoder: str) -> None:
 
 
 def test_dry_check_counts_steps(encoder: str) -> None:
-    given = {**QUICK, "penalty": "none"}
+    given = {name: value for name, value in QUICK.items() if name != "penalty"}
     plain = plan("perception", data(12), encoder=encoder, **given)
     assert plan("perception", data(12), encoder=encoder, max_steps=1, **given).steps == 1
     assert plan("perception", data(12), encoder=encoder, stages="head", **given).steps == 0
