@@ -126,6 +126,13 @@ def _choose_slug(project: Project, name: str, config: Mapping[str, Any]) -> str:
     for row in rows.filter(slug=name) if name else rows:
         if row.options == config:
             return row.slug
+        if name:
+            other = ", ".join(sorted(key for key in {*row.options, *config} if row.options.get(key) != config.get(key)))
+            text = _(
+                "“%(name)s” is a judge that differs in: %(other)s. Choose another name, or continue that judge: "
+                "evalapp score %(name)s --project %(project)s"
+            )
+            raise Conflict.for_field("name", text % {"name": name, "other": other, "project": project.slug})
     return free_slug(project, NAME, name)
 
 
