@@ -150,7 +150,7 @@ def test_the_rubric_is_that_of_the_campaign_and_is_copied(project, judge_server)
     assert Evaluator.objects.get(slug="one").options["campaign"] == "c"
     row.question = "Another?"
     row.save()
-    with pytest.raises(Conflict, match="differs in: .*evalapp score"):
+    with pytest.raises(Conflict, match=r"differs in: .*evalapp score"):
         start_judge(project=project, options=JudgeOptions("fake", name="one"), send=False)
 
 
