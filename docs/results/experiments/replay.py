@@ -206,8 +206,7 @@ def replay(run: Run, truth: Truth, share: float) -> Result:
     n = np.maximum(np.round(share * sizes), 2)
     covered, width, squares, orders, alike = [], [], [], [], []
     is_trained = truth.features is not None
-    kind = "draws" if not is_trained else "draws_trained" if len(truth.human) < MANY else "draws_trained_many"
-    draws = 4 if run.quick else run.settings[kind]
+    draws = 4 if run.quick else run.settings["draws"]
     for seed in range(draws):
         rng = np.random.default_rng([run.seeds[0], seed])
         rank = np.argsort(np.argsort(rng.random(len(truth.human)) + 2.0 * truth.system))
