@@ -4,11 +4,18 @@ helps, and the estimates are compared with those of all judgements."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from experiments.yardstick import Judged, RatedSet, measure_columns, read_maude
 from scipy import stats
 from study import Result, Run, Tables, row
@@ -17,11 +24,16 @@ from evalapp.stats.assisted.choice import deal_parts, draw_outputs, predict_erro
 from evalapp.stats.assisted.comparisons import AssistedComparisons, ScoredOutputs, rank_by_assisted_comparisons
 from evalapp.stats.assisted.means import AssistedMeans, AssistedOptions, estimate_means
 from evalapp.stats.resampling.bootstrap import Bootstrap
-from scoring.ml import load
-from scoring.ml.evaluators.ridge.solve import fit_ratings
+from scoring.ml import Dataset, cross_fit, load
+from scoring.ml.engine import Batch
+from scoring.ml.evaluators.ridge.solve import Solution, fit_comparisons, fit_ratings
+from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.training.gold import collect_rated_outputs
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+#: Scores of all outputs from what is judged and the number of the draw.
+Learn = Callable[[Bools, int], Floats]
 FOLDS, BATCHES = 5, 4
 THESE = AssistedOptions(target="these-items")
 RIDGE, HUMAN = "ridge", "another human"
@@ -35,36 +47,114 @@ RESAMPLES = 2000
 
 @dataclass(frozen=True)
 class Truth:
-    """Rated outputs with what one evaluator says: all (n,). `features`: of `ridge`, None for fixed scores."""
+    """Rated outputs with what one evaluator says: all (n,). `learn`: of an evaluator trained in each draw, `is_slow`
+    if that takes seconds."""
 
     human: Floats
     score: Floats
     group: npt.NDArray[np.int64]
     system: npt.NDArray[np.int64]
     length: Floats
-    features: Floats | None = None
+    learn: Learn | None = None
+    is_slow: bool = False
 
     @property
     def means(self) -> Floats:
         """The mean of all judgements of each system."""
         return np.bincount(self.system, self.human) / np.bincount(self.system)
 
-    def score_by(self, is_judged: npt.NDArray[np.bool_], seed: int) -> Floats:
-        """The scores. `ridge` learns from the judged outputs only: each gets the score of the folds without its group,
-        the others the mean over the folds."""
-        if self.features is None:
-            return self.score
-        fold = np.random.default_rng([seed, 7]).integers(FOLDS, size=int(self.group.max()) + 1)[self.group]
-        total, result = np.zeros(len(fold)), np.zeros(len(fold))
-        for k in range(FOLDS):
-            learned = is_judged & (fold != k)
-            mean, spread = measure_columns(self.features[learned])
-            standard = np.nan_to_num((self.features - mean) / spread, nan=0.0)
-            found = fit_ratings(standard[learned], self.human[learned], self.group[learned].tolist())
-            scores = standard @ found.weights + found.bias
-            total += scores / FOLDS
-            result[fold == k] = scores[fold == k]
-        return np.where(is_judged, result, total)
+    def score_by(self, is_judged: Bools, seed: int) -> Floats:
+        """The scores, of a trained evaluator by the `is_judged` outputs only."""
+        return self.score if self.learn is None else self.learn(is_judged, seed)
+
+
+class ComparedSet(RatedSet):
+    """A set with comparisons, all of it."""
+
+    @cached_property
+    def data(self) -> Dataset:
+        return self.run.draw(self.run.read(self.name), 40)
+
+
+def cross_ridge(
+    features: Floats,
+    group: npt.NDArray[np.int64],
+    is_judged: Bools,
+    seed: int,
+    fit: Callable[[Floats, Bools], Solution],
+) -> Floats:
+    """Scores (n,) of outputs with `features` (n, k): each judged output gets the score of the folds without its group,
+    the others the mean over the folds. `fit(standard, learned)` learns from the rows `learned`."""
+    fold = np.random.default_rng([seed, 7]).integers(FOLDS, size=int(group.max()) + 1)[group]
+    total, result = np.zeros(len(fold)), np.zeros(len(fold))
+    for k in range(FOLDS):
+        learned = is_judged & (fold != k)
+        mean, spread = measure_columns(features[learned])
+        standard = np.nan_to_num((features - mean) / spread, nan=0.0)
+        found = fit(standard, learned)
+        scores = standard @ found.weights + found.bias
+        total += scores / FOLDS
+        result[fold == k] = scores[fold == k]
+    return np.where(is_judged, result, total)
+
+
+def learn_ratings(features: Floats, human: Floats, group: npt.NDArray[np.int64]) -> Learn:
+    """`ridge` on the ratings of the judged outputs."""
+
+    def fit(standard: Floats, learned: Bools) -> Solution:
+        return fit_ratings(standard[learned], human[learned], group[learned].tolist())
+
+    return lambda is_judged, seed: cross_ridge(features, group, is_judged, seed, fit)
+
+
+def learn_comparisons(
+    features: Floats, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], verdict: npt.NDArray[np.str_],
+    group: npt.NDArray[np.int64],
+) -> Learn:  # fmt: skip
+    """`ridge` on the comparisons of the judged outputs, of which each is in one pair."""
+    wins = np.array([WINS[one] for one in verdict])
+
+    def fit(standard: Floats, learned: Bools) -> Solution:
+        rows = learned[first]
+        differences = standard[first[rows]] - standard[second[rows]]
+        return fit_comparisons(differences, wins[rows], group[first[rows]].tolist())
+
+    return lambda is_judged, seed: cross_ridge(features, group, is_judged, seed, fit)
+
+
+def learn_by_fit(judged: Judged, aspect: str, spec: Mapping[str, Any]) -> Learn:
+    """An evaluator of the product, trained in each draw: each output gets the score of the model without its group."""
+    data, keys = judged.set.data, [(record.item, record.system) for record in judged.records]
+    options = {name: value for name, value in spec.items() if name not in ("evaluator", "sets")}
+
+    def learn(is_judged: Bools, seed: int) -> Floats:
+        wanted = {key for key, is_wanted in zip(keys, is_judged, strict=True) if is_wanted}
+        part = replace(data, ratings=tuple(one for one in data.ratings if (one.item, one.system) in wanted))
+        with TemporaryDirectory(prefix="replay-") as folder:
+            found = cross_fit(
+                spec["evaluator"], part, seed=seed, folds=FOLDS, folder=Path(folder), encoder=judged.set.run.encoder,
+                aspect=aspect, ratings=judged.set.entry.get("ratings", "raw"), **options,
+            )  # fmt: skip
+            return np.asarray(found.score(judged.records)).reshape(len(keys), -1)[:, 0]
+
+    return learn
+
+
+@contextmanager
+def keep_vectors() -> Iterator[None]:
+    """Let heads on the frozen encoder read each text once: otherwise each training and each scoring reads all again."""
+    kept: dict[bytes, torch.Tensor] = {}
+    read = SharedBertNetwork.read_texts
+
+    def read_kept(network: SharedBertNetwork, batch: Batch, number: int = 0) -> torch.Tensor:
+        texts = zip(batch.input_ids.numpy(), batch.lengths, strict=True)
+        keys = [ids[:length].tobytes() for ids, length in texts]
+        if any(key not in kept for key in keys):
+            kept.update(zip(keys, read(network, batch, number), strict=True))
+        return torch.stack([kept[key] for key in keys])
+
+    with mock.patch.object(SharedBertNetwork, "read_texts", read_kept):
+        yield
 
 
 def compute(run: Run) -> None:
@@ -76,7 +166,8 @@ def compute(run: Run) -> None:
         for evaluator, truth in list_evaluators(run, judged, entry["aspect"]):
             for share in run.settings["shares"]:
                 setting = f"{name}/{evaluator}/{share:g}"
-                run.once(setting, run.seeds[0], lambda t=truth, s=share: replay(run, t, s))
+                with keep_vectors():
+                    run.once(setting, run.seeds[0], lambda t=truth, s=share: replay(run, t, s))
 
     for name, entry in run.settings["compared"].items():
         if run.wants(name):
@@ -97,11 +188,17 @@ class Compared:
     pair: npt.NDArray[np.int64]
     kind: npt.NDArray[np.int64]
     outputs: ScoredOutputs
+    learn: Learn | None = None
 
-    def rank(self, rows: npt.NDArray[np.bool_], seed: int) -> AssistedComparisons:
+    def rank(self, rows: Bools, seed: int) -> AssistedComparisons:
         """Win rates by the judgements in `rows` with the evaluator's help; ranks are not used."""
+        outputs = self.outputs
+        if self.learn is not None:
+            is_judged = np.isin(np.arange(len(np.asarray(outputs.item))), self.first[rows])
+            # The two outputs of a pair are neighbours.
+            outputs = replace(outputs, score=self.learn(is_judged | is_judged.reshape(-1, 2)[:, ::-1].ravel(), seed))
         return rank_by_assisted_comparisons(
-            self.first[rows], self.second[rows], self.verdict[rows], self.outputs, method="win-rate",
+            self.first[rows], self.second[rows], self.verdict[rows], outputs, method="win-rate",
             bootstrap=Bootstrap(resamples=2, seed=seed),
         )  # fmt: skip
 
@@ -109,7 +206,8 @@ class Compared:
 def list_compared(run: Run, name: str, aspect: str) -> Iterator[tuple[str, Compared]]:
     """Length, and another human: the verdict of one rater, for the judgements of the others. Each compared pair counts
     as an item of its own, because other pairs of the same items were not compared and have no truth."""
-    data = run.draw(run.read(name), 40)
+    rated_set = ComparedSet(run, name, {})
+    data = rated_set.data
     group = {item.id: item.group or item.id for item in data.items}
     length = {(one.item, one.system): float(len(one.text)) for one in data.outputs}
     rows = [one for one in data.comparisons if one.aspect == aspect and one.verdict in WINS]
@@ -123,18 +221,28 @@ def list_compared(run: Run, name: str, aspect: str) -> Iterator[tuple[str, Compa
     verdict, rater = np.array([one.verdict for one in rows]), np.array([one.rater for one in rows])
     cluster = [group[one[0]] for two in pairs for one in two]
 
-    def make(score: Floats, used: npt.NDArray[np.bool_]) -> Compared:
-        outputs = ScoredOutputs(np.repeat(np.arange(len(pairs)), 2), cluster, system, score)
-        columns = (2 * pair + is_turned, 2 * pair + ~is_turned, verdict, pair, kind)
-        return Compared(*(column[used] for column in columns), outputs)
+    first, second, every = 2 * pair + is_turned, 2 * pair + ~is_turned, np.ones(len(rows), dtype=np.bool_)
 
-    yield "length", make(np.array([length[one] for two in pairs for one in two]), np.ones(len(rows), dtype=np.bool_))
+    def make(score: Floats, used: Bools, learn: Learn | None = None) -> Compared:
+        outputs = ScoredOutputs(np.repeat(np.arange(len(pairs)), 2), cluster, system, score)
+        columns = (first, second, verdict, pair, kind)
+        return Compared(*(column[used] for column in columns), outputs, learn)
+
+    yield "length", make(np.array([length[one] for two in pairs for one in two]), every)
+    place_of = {(record.item, record.system): k for k, record in enumerate(rated_set.records)}
+    features = rated_set.features[[place_of[one] for two in pairs for one in two]]
+    numbers = np.unique(cluster, return_inverse=True)[1]
+    yield RIDGE, make(np.zeros(len(system)), every, learn_comparisons(features, first, second, verdict, numbers))
     other = rater == np.random.default_rng(run.seeds[0]).choice(np.unique(rater))
     score = np.full(len(system), 0.5)
     for k in np.flatnonzero(other):
         won = WINS[verdict[k]]
         score[2 * pair[k] + is_turned[k]], score[2 * pair[k] + 1 - is_turned[k]] = won, 1.0 - won
     yield HUMAN, make(score, ~other)
+
+
+def count_draws(run: Run, is_slow: bool) -> int:
+    return 4 if run.quick else int(run.settings["draws_slow" if is_slow else "draws"])
 
 
 def replay_comparisons(run: Run, compared: Compared, share: float) -> Result:
@@ -149,7 +257,7 @@ def replay_comparisons(run: Run, compared: Compared, share: float) -> Result:
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     covered: dict[str, list[bool]] = {"assisted": [], "human": []}
     width, squares, orders = [], [], []
-    draws = 4 if run.quick else run.settings["draws_compared"]
+    draws = count_draws(run, compared.learn is not None)
     for seed in range(draws):
         rng = np.random.default_rng([run.seeds[0], seed])
         rank = np.argsort(np.argsort(rng.random(len(pairs)) + 2.0 * kind))
@@ -186,7 +294,12 @@ def list_evaluators(run: Run, judged: Judged, aspect: str) -> Iterator[tuple[str
         fixed["maude"] = own[0]
     for name, score in fixed.items():
         yield name, Truth(judged.means, np.asarray(score), group, system, length)
-    yield RIDGE, Truth(judged.means, judged.means, group, system, length, judged.set.features[judged.rows])
+    learners = {RIDGE: learn_ratings(judged.set.features[judged.rows], judged.means, group)}
+    for name, spec in run.settings["trained"].items():
+        if judged.set.name in spec["sets"]:
+            learners[name] = learn_by_fit(judged, aspect, spec)
+    for name, learn in learners.items():
+        yield name, Truth(judged.means, judged.means, group, system, length, learn, is_slow=name != RIDGE)
     values = collect_rated_outputs(judged.set.data, aspect, judged.set.entry.get("ratings", "raw")).values
     several = np.array([place for place, own in enumerate(values) if len(own) > 1], dtype=np.int64)
     if len(several) < len(values) / 2:
@@ -205,8 +318,7 @@ def replay(run: Run, truth: Truth, share: float) -> Result:
     target, sizes = truth.means, np.bincount(truth.system)
     n = np.maximum(np.round(share * sizes), 2)
     covered, width, squares, orders, alike = [], [], [], [], []
-    is_trained = truth.features is not None
-    draws = 4 if run.quick else run.settings["draws"]
+    draws = count_draws(run, truth.is_slow)
     for seed in range(draws):
         rng = np.random.default_rng([run.seeds[0], seed])
         rank = np.argsort(np.argsort(rng.random(len(truth.human)) + 2.0 * truth.system))
@@ -219,7 +331,7 @@ def replay(run: Run, truth: Truth, share: float) -> Result:
         for found, value, variance in ((0, these.value, these.variance), (1, these.human, these.human_variance)):
             covered.append((found, np.abs(value - target) <= t * np.sqrt(variance) + 1e-12))
         width.append([np.sqrt(one).mean() for one in (these.variance, these.human_variance, *widths(wide))])
-        chosen = None if is_trained else choose(truth, int(n.sum()), seed)
+        chosen = None if truth.learn is not None else choose(truth, int(n.sum()), seed)
         values = [these.value, these.human, *([chosen.value, wide.value] if chosen is not None else [])]
         squares.append([((value - target) ** 2).mean() for value in values])
         if chosen is not None:
