@@ -27,6 +27,8 @@ from scoring.ml.training.record import record_groups
 
 Floats = npt.NDArray[np.float64]
 RIDGE, FOLDS, RESAMPLES = "ridge", 5, 2000
+#: The evaluator that is also trained with a larger encoder.
+LARGER = "shared-bert"
 #: What is measured of each evaluator: name -> coefficient and grouping.
 MEASURES: Mapping[str, tuple[Coefficient, Grouping]] = {
     "pearson": ("pearson", "none"),
@@ -240,7 +242,8 @@ def read_maude(setting: str, judged: Judged) -> list[Floats]:
 def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
     """A trained evaluator on the first aspect, cross-fitted over the folds of the first seed."""
     spec, seed = run.settings["trained"][evaluator], run.seeds[0]
-    if rated_set.name not in spec["sets"]:
+    sets = spec["sets"] if run.encoder is None else run.settings["sets_larger"] if evaluator == LARGER else ()
+    if rated_set.name not in sets:
         return
     for aspect in rated_set.entry["aspects"][:1]:
         setting = f"{rated_set.name}/{aspect}/{evaluator}"
@@ -268,6 +271,7 @@ def list_evaluators(run: Run) -> list[str]:
 def tabulate(run: Run) -> Tables:
     """A row for each aspect and measure, and a row for each evaluator compared with ridge."""
     yield from tabulate_encoders(run)
+    yield from tabulate_larger(run)
     run = replace(run, encoder=None)
     found: dict[tuple[str, str], dict[str, Result]] = {}
     for name, entry in run.settings["sets"].items():
@@ -325,6 +329,20 @@ def tabulate_encoders(run: Run) -> Tables:
             "encoders", "set", ", ".join(key[1:]), encoder=key[0], n=result["n"], spearman=strip(result["spearman"]),
             difference=strip(gap), p=f"{gap['p'] if p is None else p:.3f}", within=strip(result["within above ridge"]),
         )  # fmt: skip
+
+
+def tabulate_larger(run: Run) -> Tables:
+    """The evaluator whose encoder learns, by the size of that, and its difference from ridge on vectors of the same."""
+    for name in run.settings["sets_larger"]:
+        aspect = run.settings["sets"][name]["aspects"][0]
+        for encoder in (None, *run.settings["encoders"]):
+            store = replace(run, encoder=encoder).store
+            for result in store.get(f"{name}/{aspect}/{LARGER}", run.seeds[:1]):
+                gap = result["spearman above ridge"]
+                yield row(
+                    "larger", "encoder", f"{encoder or 'MiniLM'}, {name}, {aspect}", n=result["n"],
+                    spearman=strip(result["spearman"]), difference=strip(gap), p=f"{gap['p']:.3f}",
+                )  # fmt: skip
 
 
 def count_baselines(run: Run, found: Mapping[tuple[str, str], Mapping[str, Result]]) -> dict[str, int]:
