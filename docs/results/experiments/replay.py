@@ -241,7 +241,7 @@ def list_compared(run: Run, name: str, aspect: str) -> Iterator[tuple[str, Compa
     yield HUMAN, make(score, ~other)
 
 
-def count_draws(run: Run, is_slow: bool) -> int:
+def count_draws(run: Run, is_slow: bool = False) -> int:
     return 4 if run.quick else int(run.settings["draws_slow" if is_slow else "draws"])
 
 
@@ -257,7 +257,7 @@ def replay_comparisons(run: Run, compared: Compared, share: float) -> Result:
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
     covered: dict[str, list[bool]] = {"assisted": [], "human": []}
     width, squares, orders = [], [], []
-    draws = count_draws(run, compared.learn is not None)
+    draws = count_draws(run)
     for seed in range(draws):
         rng = np.random.default_rng([run.seeds[0], seed])
         rank = np.argsort(np.argsort(rng.random(len(pairs)) + 2.0 * kind))
