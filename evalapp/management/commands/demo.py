@@ -44,7 +44,7 @@ TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("ream", {"aspect": "naturalness", "options": [("sizes", "1,2,3"), ("epochs", "10"), ("foreign", "5")]}),
     ("shared-bert", {"folds": 2, "options": [("epochs", "2"), ("max_references", "1")]}),
     ("comparative", {"aspect": "naturalness", "folds": 2, "options": [("stages", "head"), ("references", "4")]}),
-    ("perception", {"folds": 2, "options": [("stages", "head"), ("penalty", "none")]}),
+    ("perception", {"folds": 2, "options": [("stages", "head")]}),
     ("adem", {"aspect": "naturalness"}),
 )
 #: Seconds to wait for a worker of `up`.
