@@ -84,9 +84,10 @@ def fit_comparisons(differences: Floats, wins: Floats, groups: Sequence[str], gr
     penalty * mean(|d|^2) * |w|^2 / 8.
 
     `differences` (n, k) of the features of both outputs, `wins` (n,) of the first: 1, 1/2 for a tie, 0; `groups` (n,).
-    The penalty of the `grid` with the least log loss on groups left out is taken; the bias is 0. The log-odds of a group left out are those after
-    one Newton step from the solution on everything. Its matrix of second derivatives is taken with the mean curvature
-    of all rows, which makes it diagonal in the coordinates of the rows, so that nothing is fitted again.
+    The penalty of the `grid` with the least log loss on groups left out is taken; the bias is 0. The log-odds of a
+    group left out are those after one Newton step from the solution on everything. Its matrix of second derivatives is
+    taken with the mean curvature of all rows, which makes it diagonal in the coordinates of the rows, so that nothing
+    is fitted again.
     """
     basis = decompose(differences)
     unit = _mean_square(differences)
