@@ -39,8 +39,6 @@ THESE = AssistedOptions(target="these-items")
 RIDGE, HUMAN = "ridge", "another human"
 #: Points of the first of two outputs by the verdict.
 WINS = {"a": 1.0, "tie": 0.5, "b": 0.0}
-#: From so many outputs on, one draw of `ridge` takes seconds, so that fewer are made.
-MANY = 5_000
 #: Resamples of the draws for intervals of ratios of errors.
 RESAMPLES = 2000
 
@@ -124,6 +122,8 @@ def learn_comparisons(
 
 def learn_by_fit(judged: Judged, aspect: str, spec: Mapping[str, Any]) -> Learn:
     """An evaluator of the product, trained in each draw: each output gets the score of the model without its group."""
+    # `keep_vectors` keeps what the first training reads for all others.
+    assert spec["stages"] == "head", "only heads on a frozen encoder can be replayed"
     data, keys = judged.set.data, [(record.item, record.system) for record in judged.records]
     options = {name: value for name, value in spec.items() if name not in ("evaluator", "sets")}
 
