@@ -154,9 +154,11 @@ def flag_assignment(*, user: User, public: str, reason: str, text: str = "") -> 
     """Report a problem with the unit. Idempotent while the flag is open."""
     remark = read_remark(reason, text)
     row = get_own_assignment(user=user, public=public)
-    return ItemFlag.objects.get_or_create(
-        campaign=row.campaign, assignment=row, reason=reason, text=remark, resolved_at=None
-    )[0]
+    with transaction.atomic():
+        Assignment.objects.select_for_update(no_key=True).get(pk=row.pk)  # a concurrent repetition waits
+        return ItemFlag.objects.get_or_create(
+            campaign=row.campaign, assignment=row, reason=reason, text=remark, resolved_at=None
+        )[0]
 
 
 def read_remark(reason: str, text: str) -> str:

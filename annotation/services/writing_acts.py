@@ -81,6 +81,9 @@ def flag_task(*, user: User, public: str, reason: str, text: str = "") -> Writin
     """Report a problem with the item. Idempotent while the flag is open."""
     remark = read_remark(reason, text)
     task = get_own_task(user=user, public=public)
-    return WritingFlag.objects.get_or_create(
-        campaign=task.campaign, task=task, reason=reason, text=remark, resolved_at=None
-    )[0]
+    with transaction.atomic():
+        if not WritingTask.objects.select_for_update(no_key=True).filter(pk=task.pk):  # a concurrent repetition waits
+            raise NotThere(str(NOT_YOURS))
+        return WritingFlag.objects.get_or_create(
+            campaign=task.campaign, task=task, reason=reason, text=remark, resolved_at=None
+        )[0]

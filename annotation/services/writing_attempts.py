@@ -2,6 +2,7 @@
 decides under the lock of the item; if the set has changed since the scores were computed, it starts over. Scores sent
 by a browser are never used."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from annotation.allocation.writing_plan import CONSTRAINTS
 from annotation.models import WritingAttempt, WritingCampaign, WritingCandidate, WritingTask, WrittenReference
 from annotation.selectors.writing import get_own_task, list_closing_attempts, list_originals, set_texts
 from evalapp.accounts.models import User
-from evalapp.common.errors import BadInput, Conflict, NotAllowed
+from evalapp.common.errors import BadInput, Conflict, EvalappError, NotAllowed
 
 from . import hooks
 from .judging_acts import check_storable
@@ -64,29 +65,47 @@ def submit_attempt(
         submission, _checked_text(text), relevant, _checked_candidate(candidate), _checked_seconds(seconds), unscored
     )
     for _try in range(TRIES):
-        task = get_own_task(user=user, public=public)
+        outcome = _answer_once(user, public, sent, _try_text)
+        if outcome is not None:
+            return outcome
+    store_draft(get_own_task(user=user, public=public), sent)
+    raise Conflict(_("Other annotators are adding references to this item. Your text is saved; send it again soon."))
+
+
+def _answer_once(
+    user: User, public: str, sent: Submission, act: Callable[[User, WritingTask, Submission], Outcome | None]
+) -> Outcome | None:
+    """The first outcome of a repeated submission, otherwise that of `act`. `act` also fails if a concurrent request
+    stores the same submission first, so after an error the first outcome is looked up again."""
+    task = get_own_task(user=user, public=public)
+    known = find_earlier_outcome(user, task, sent)
+    if known is not None:
+        return known
+    check_right(user, task.campaign)
+    try:
+        _check_open(task)
+        return act(user, task, sent)
+    except (EvalappError, IntegrityError) as error:
         known = find_earlier_outcome(user, task, sent)
         if known is not None:
             return known
-        check_right(user, task.campaign)
-        _check_open(task, sent)
-        look = _look_at(task, sent)
-        scores = _ask(task, look, sent.text)
-        try:
-            with transaction.atomic():
-                stored = _judge(task, sent, look, scores)
-        except IntegrityError:
-            known = find_earlier_outcome(user, task, sent)
-            if known is None:
-                raise
-            return known
-        if stored is not None:
-            verdict, attempt = stored
-            if attempt is None:
-                return make_waiting_outcome(user, task, verdict, scores.note)
-            return make_stored_outcome(user, task, attempt)
-    store_draft(task, sent)
-    raise Conflict(_("Other annotators are adding references to this item. Your text is saved; send it again soon."))
+        if isinstance(error, TaskClosed):
+            store_draft(task, sent)
+        raise
+
+
+def _try_text(user: User, task: WritingTask, sent: Submission) -> Outcome | None:
+    """The outcome of the text; None if the set has changed while it was scored."""
+    look = _look_at(task, sent)
+    scores = _ask(task, look, sent.text)
+    with transaction.atomic():
+        stored = _judge(task, sent, look, scores)
+    if stored is None:
+        return None
+    verdict, attempt = stored
+    if attempt is None:
+        return make_waiting_outcome(user, task, verdict, scores.note)
+    return make_stored_outcome(user, task, attempt)
 
 
 def _checked_text(text: Any) -> str:
@@ -113,13 +132,12 @@ def _checked_seconds(seconds: float | None) -> float | None:
     return None if seconds is None else min(max(float(seconds), 0.0), LONGEST)
 
 
-def _check_open(task: WritingTask, sent: Submission) -> None:
-    """If the task takes no more texts, save the text as its draft and raise TaskClosed."""
-    if task.state == _OPEN and task.campaign.state != WritingCampaign.State.CLOSED:
-        return
-    store_draft(task, sent)
+def _check_open(task: WritingTask) -> None:
+    """TaskClosed if the task takes no more texts. The caller saves the text as a draft."""
     if task.campaign.state == WritingCampaign.State.CLOSED:
         raise TaskClosed(_("The campaign is closed. Your text is saved as a draft but not added."))
+    if task.state == _OPEN:
+        return
     if task.why == WritingTask.Why.FULL:
         message = _("This item already has its %(n)d references. Your text is saved as a draft.")
         raise TaskClosed(message % {"n": task.campaign.options["target"]})
@@ -269,25 +287,19 @@ def drop_candidate(
     sent = Submission(
         submission, "", None, _checked_candidate(candidate), _checked_seconds(seconds), False, kind="drop"
     )
-    task = get_own_task(user=user, public=public)
-    known = find_earlier_outcome(user, task, sent)
-    if known is not None:
-        return known
-    check_right(user, task.campaign)
-    _check_open(task, sent)
-    row = _candidate(task, candidate)
-    verdict = Verdict("drop", None, False, 0)
-    try:
-        with transaction.atomic():
-            now = lock_task(task)
-            if now is None or is_closed(task, row):
-                raise CandidateClosed(_("This candidate is no longer open. Reload the page."))
-            look = TaskSnapshot(row, set_texts(task), {})
-            attempt = store_attempt(task, sent, look, Scores(), verdict, now, edited=False)
-            advance_task(task, sent, verdict)
-    except IntegrityError:
-        known = find_earlier_outcome(user, task, sent)
-        if known is None:
-            raise
-        return known
+    outcome = _answer_once(user, public, sent, _drop)
+    assert outcome is not None
+    return outcome
+
+
+def _drop(user: User, task: WritingTask, sent: Submission) -> Outcome:
+    row = _candidate(task, sent.candidate)
+    with transaction.atomic():
+        now = lock_task(task)
+        if now is None or is_closed(task, row):
+            raise CandidateClosed(_("This candidate is no longer open. Reload the page."))
+        look = TaskSnapshot(row, set_texts(task), {})
+        verdict = Verdict("drop", None, False, 0)
+        attempt = store_attempt(task, sent, look, Scores(), verdict, now, edited=False)
+        advance_task(task, sent, verdict)
     return make_stored_outcome(user, task, attempt)

@@ -100,6 +100,8 @@ def confirm_reference(*, user: User, public: str, submission: UUID, better: str)
 
 
 def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, better: str) -> None:
+    WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
+    fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
     verdict = _verdict(_is_swapped(member, row), better)
     known = WrittenConfirmation.objects.filter(submission=submission).first()
     if known is not None and (known.written_id, known.member_id, known.verdict) == (row.pk, member.pk, verdict):
@@ -111,8 +113,6 @@ def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, bet
     if row.campaign.state != WritingCampaign.State.OPEN:
         state = in_sentence(row.campaign.get_state_display())
         raise Conflict(_("The campaign is %(state)s, so texts cannot be confirmed now.") % {"state": state})
-    WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
-    fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
     WrittenConfirmation.objects.create(
         campaign_id=row.campaign_id, written=row, member=member, verdict=verdict, submission=submission,
         swapped=_is_swapped(member, row),

@@ -6,6 +6,7 @@ import pytest
 
 from annotation.models import Reference, ReferenceSet, WritingAttempt, WritingMember, WritingTask, WrittenReference
 from annotation.selectors.writing import get_own_task, list_writing, set_texts
+from annotation.services import writing_attempts
 from annotation.services.campaigns import (
     close_campaign,
     create_writing,
@@ -23,7 +24,7 @@ from annotation.services.writing_attempts import drop_candidate
 from annotation.services.writing_candidates import remember_candidates
 from annotation.services.writing_handout import get_next_task
 from annotation.services.writing_later import restore_reference, withdraw_reference
-from annotation.services.writing_view import get_task_view
+from annotation.services.writing_view import check_right, get_task_view
 from evalapp.accounts.roles import Role
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from evalapp.common.models import AuditEvent
@@ -383,6 +384,32 @@ def test_repeated_submission_returns_the_first_answer(cast, fake):
     with pytest.raises(SubmissionConflict) as error:
         send(cast.annotator, view, "Another good answer.", submission=submission)
     assert error.value.extra["stored"]["text"] == "A good answer."
+
+
+@pytest.mark.parametrize("target", [2, 8])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_same_submission_stored_by_another_request_meanwhile(cast, fake, monkeypatch, target, dropped):
+    """The second request has found no earlier outcome when the first one is stored: with the text in the set, the
+    candidate used up or the item complete, it still returns the first outcome."""
+    view = open_task_view(cast.annotator, start_writing(cast, options={"target": target}))
+    candidate, submission = offered(view), uuid4()
+
+    def act():
+        if dropped:
+            return drop_candidate(user=cast.annotator, public=view.public, submission=submission, candidate=candidate)
+        return send(cast.annotator, view, "A good reply.", candidate=candidate, submission=submission)
+
+    def store_first(*arguments):
+        monkeypatch.setattr(writing_attempts, "check_right", check_right)
+        first.append(act())
+
+    first = []
+    monkeypatch.setattr(writing_attempts, "check_right", store_first)
+    again = act()
+    assert (again.decision, again.message) == (first[0].decision, first[0].message)
+    assert (first[0].repeated, again.repeated) == (False, True)
+    assert WritingAttempt.objects.count() == 1
+    assert get_task_view(user=cast.annotator, public=view.public).draft is None
 
 
 def test_draft_save_is_compare_and_set(cast, fake):

@@ -20,18 +20,19 @@ from annotation.models import (
     WritingCampaign,
     WritingMember,
     WritingTask,
+    WrittenConfirmation,
     WrittenReference,
 )
 from annotation.selectors.writing import list_written
 from annotation.selectors.writing_watch import watch
 from annotation.services import writing_plans
 from annotation.services.campaigns import open_campaign, pause_campaign, update_campaign
-from annotation.services.writing_acts import finish_task
+from annotation.services.writing_acts import finish_task, flag_task
 from annotation.services.writing_answers import Outcome, TaskClosed
-from annotation.services.writing_later import get_next_confirmation, withdraw_reference
+from annotation.services.writing_later import confirm_reference, get_next_confirmation, withdraw_reference
 from evalapp.accounts.roles import Role
 from tests.cast import Cast, join, make_cast, person
-from tests.writing import draft_writing, fill_ports, open_task_view, send, start_writing
+from tests.writing import draft_writing, fill_ports, open_task_view, send, start_constraint, start_writing
 
 
 def at_once(calls: list[Callable[[], Any]]) -> list[Any]:
@@ -110,6 +111,21 @@ def test_one_submission_from_four_tabs(postgres_db: str, monkeypatch: pytest.Mon
     assert sorted(row.repeated for row in outcomes) == [False, True, True, True]
     assert (WrittenReference.objects.count(), WritingAttempt.objects.count()) == (1, 1)
     assert get_next_confirmation(user=cast.annotator, campaign_id=campaign.pk).public == ""
+
+
+def test_one_comparison_and_one_flag_from_four_tabs(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill_ports(monkeypatch)
+    cast = make_cast()
+    campaign = start_constraint(cast, "better-than-original", confirmations=2)
+    view = open_task_view(cast.annotator, campaign)
+    send(cast.annotator, view, "Another reply.")
+    (other,), submission = crowd(cast, 1), uuid4()
+    public = get_next_confirmation(user=other, campaign_id=campaign.pk).public
+    rows = at_once([lambda: confirm_reference(user=other, public=public, submission=submission, better="a")] * 4)
+    assert {row.public for row in rows} == {public}
+    assert WrittenConfirmation.objects.count() == 1
+    flags = at_once([lambda: flag_task(user=cast.annotator, public=view.public, reason="other", text="Odd.")] * 4)
+    assert len({flag.pk for flag in flags}) == 1
 
 
 def test_candidate_with_an_unstorable_name_is_rejected(postgres_db: str, monkeypatch: pytest.MonkeyPatch) -> None:
