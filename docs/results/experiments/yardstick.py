@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from store import read_lines
-from study import FOLDER, Result, Run, Tables, plain, row
+from study import FOLDER, Result, Run, Tables, forget, plain, row
 
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.coefficients import Coefficient
@@ -22,6 +22,7 @@ from scoring.ml.encoders.source import find_encoder
 from scoring.ml.evaluators.ridge.features import Rows, build_features
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
+from scoring.ml.registry import get_entry
 from scoring.ml.training.gold import collect_rated_outputs, output_key
 from scoring.ml.training.record import record_groups
 
@@ -151,16 +152,23 @@ class Judged:
             draws.append(drawn)
         return float(np.mean(points)), np.mean(draws, axis=0)
 
+    @cached_property
+    def length(self) -> Floats:
+        """(n,) lengths of the outputs."""
+        return load("length").score(self.records)
+
     def measure(self, scores: Sequence[Floats], ridge: Sequence[Floats] | None) -> Result:
-        """Each measure with its interval, and its difference from `ridge` over the outputs that both score."""
+        """Each measure with its interval, and its difference from `ridge` and from length over the outputs that are
+        scored."""
         known = np.isfinite(np.array(scores)).all(axis=0)
         found: Result = {"n": int(known.sum()), "groups": len(set(self.groups[known])), "seeds": len(scores)}
         for measure in MEASURES:
             value, draws = self.resample(scores, measure, known)
             found[measure] = with_draws(value, draws)
-            if ridge is not None:
-                other, other_draws = self.resample(ridge, measure, known)
-                found[f"{measure} above ridge"] = with_draws(value - other, draws - other_draws, test=True)
+            for rival, rivals in (("ridge", ridge), ("length", [self.length])):
+                if rivals is not None:
+                    other, other_draws = self.resample(rivals, measure, known)
+                    found[f"{measure} above {rival}"] = with_draws(value - other, draws - other_draws, test=True)
         return found
 
 
@@ -189,7 +197,8 @@ def compute(run: Run) -> None:
     for name, entry in run.settings["sets"].items():
         if run.wants(name):
             compute_set(run, RatedSet(run, name, entry))
-    for evaluator, name in ((e, n) for n in run.settings["sets"] for e in run.settings["trained"]):
+    named = [name for name in run.settings["sets"] if name in run.only]
+    for evaluator, name in ((e, n) for n in named or run.settings["sets"] for e in run.settings["trained"]):
         if run.wants(evaluator):
             compute_trained(run, evaluator, RatedSet(run, name, run.settings["sets"][name]))
 
@@ -240,27 +249,40 @@ def read_maude(setting: str, judged: Judged) -> list[Floats]:
 
 
 def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
-    """A trained evaluator on the first aspect, cross-fitted over the folds of the first seed."""
-    spec, seed = run.settings["trained"][evaluator], run.seeds[0]
+    """A trained evaluator on the first aspect, cross-fitted over the folds of each of its seeds."""
+    spec = run.settings["trained"][evaluator]
     sets = spec["sets"] if run.encoder is None else run.settings["sets_larger"] if evaluator == LARGER else ()
     if rated_set.name not in sets:
         return
-    for aspect in rated_set.entry["aspects"][:1]:
-        setting = f"{rated_set.name}/{aspect}/{evaluator}"
-        if run.store.lacks(setting, seed):
+    aspect, seeds = rated_set.entry["aspects"][0], run.seeds[: spec.get("seeds", 1)]
 
-            def work(aspect: str = aspect) -> Result:
-                judged = Judged(rated_set, aspect)
-                found = cross_fit(
-                    spec.get("evaluator", evaluator), rated_set.data, seed=seed, folds=FOLDS, encoder=run.encoder,
-                    folder=run.folder(evaluator, rated_set.name, aspect), aspect=aspect,
-                    ratings=rated_set.entry.get("ratings", "raw"), **spec.get("options", {}),
-                )  # fmt: skip
-                # With several aspects there is a column for each.
-                scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]
-                return judged.measure([scores], [judged.predict(seed)])
+    setting = f"{rated_set.name}/{aspect}/{evaluator}"
+    if not run.store.lacks(setting, run.seeds[0]):
+        return
+    judged = Judged(rated_set, aspect)
 
-            run.once(setting, seed, work)
+    def read_scores(seed: int) -> Floats:
+        found = run.once(
+            f"{setting}/scores", seed, lambda: {"values": cross(run, evaluator, judged, aspect, seed)}, data=True
+        )
+        return np.array(found["values"], dtype=np.float64)
+
+    scores = [read_scores(seed) for seed in seeds]
+    run.once(setting, run.seeds[0], lambda: judged.measure(scores, [judged.predict(seed) for seed in seeds]))
+
+
+def cross(run: Run, evaluator: str, judged: Judged, aspect: str, seed: int) -> Floats:
+    """(n,) scores of the judged outputs, each by the model that has not seen its group."""
+    spec, rated_set = run.settings["trained"][evaluator], judged.set
+    name, folder = spec.get("evaluator", evaluator), run.folder(evaluator, rated_set.name, aspect, seed)
+    # perception learns from texts alone, so it has no aspect.
+    rated = {"aspect": aspect, "ratings": rated_set.entry.get("ratings", "raw")}
+    options = {**spec.get("options", {}), **({} if get_entry(name).aspect == "none" else rated)}
+    found = cross_fit(name, rated_set.data, seed=seed, folds=FOLDS, encoder=run.encoder, folder=folder, **options)
+    # With several aspects there is a column for each.
+    scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]
+    forget(folder)
+    return scores
 
 
 def list_evaluators(run: Run) -> list[str]:
