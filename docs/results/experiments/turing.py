@@ -85,6 +85,12 @@ def compute(run: Run) -> None:
         name, options = choose(run, one)
         for seed in run.seeds:
             run.once(f"{one.name}/{name}", seed, lambda o=one, n=name, s=seed, w=options: cross(o, n, s, w))
+        for ablation, changes in run.settings["ablations"].items():
+            for seed in run.seeds[: run.settings["ablation_seeds"]]:
+                run.once(
+                    f"{one.name}/{name}/{ablation}", seed,
+                    lambda o=one, n=f"{name} {ablation}", s=seed, w={**options, **changes}: cross(o, n, s, w),
+                )  # fmt: skip
 
 
 def choose(run: Run, one: M1Set) -> tuple[str, Mapping[str, Any]]:
@@ -185,6 +191,7 @@ def tabulate(run: Run) -> Tables:
                         spearman=order_systems(one, results, aspect),
                     )  # fmt: skip
         yield from tabulate_tries(run, one, chosen)
+        yield from tabulate_ablations(run, one, chosen)
 
 
 def tabulate_m1(one: M1Set) -> Tables:
@@ -212,3 +219,19 @@ def tabulate_tries(run: Run, one: M1Set, chosen: str) -> Tables:
                 loss=results[0]["dev"]["loss"], accuracy=results[0]["dev"]["accuracy"], p=over_seeds(p),
                 spearman=order_systems(one, results, one.aspects[0]),
             )  # fmt: skip
+
+
+def tabulate_ablations(run: Run, one: M1Set, chosen: str) -> Tables:
+    """The chosen model and its ablations on the first aspect, each over the seeds that all have."""
+    settings = {"full": f"{one.name}/{chosen}"}
+    settings |= {name: f"{one.name}/{chosen}/{name}" for name in run.settings["ablations"]}
+    computed = [[seed for seed in run.seeds if run.store.get(setting, [seed])] for setting in settings.values()]
+    seeds = sorted(set(computed[0]).intersection(*computed[1:]))
+    for name, setting in settings.items() if seeds else ():
+        results = run.store.get(setting, seeds)
+        yield row(
+            "ablations", "model", f"{one.name}, {name}", seeds=len(seeds),
+            loss=over_seeds([result["dev"]["loss"] for result in results]),
+            accuracy=over_seeds([result["dev"]["accuracy"] for result in results]),
+            spearman=order_systems(one, results, one.aspects[0]),
+        )  # fmt: skip

@@ -63,3 +63,21 @@ def test_the_way_of_training_is_chosen_on_dev_parts(turing: ModuleType, rated: A
     for name in rated.run.settings["tries"]:
         rated.run.once(f"d/{name}", rated.run.seeds[0], lambda name=name: {"dev": {"loss": losses[name]}})
     assert turing.choose(rated.run, rated)[0] == "3e-4"
+
+
+def test_ablations_are_compared_over_the_seeds_that_all_have(turing: ModuleType, rated: Any) -> None:
+    run, ones = rated.run, np.ones((3, 20))
+    p = np.array([[0.5] * 20, [0.9] * 20, [0.1] * 20])
+
+    def store(setting: str, seed: int, loss: float) -> None:
+        run.once(setting, seed, lambda: {"p": p, "weight": ones, "dev": {"loss": loss, "accuracy": 0.5}})
+
+    store("d/3e-4", 14, 0.4)
+    assert not list(turing.tabulate_ablations(run, rated, "3e-4"))
+    for name in run.settings["ablations"]:
+        store(f"d/3e-4/{name}", 13, 0.6)
+    store("d/3e-4", 13, 0.5)
+    found = list(turing.tabulate_ablations(run, rated, "3e-4"))
+    assert [one["model"] for one in found] == ["d, full", *(f"d, {name}" for name in run.settings["ablations"])]
+    assert [one["loss"]["value"] for one in found] == [0.5, 0.6, 0.6, 0.6]
+    assert {one["seeds"] for one in found} == {1}
