@@ -308,6 +308,12 @@ def tabulate(run: Run) -> Tables:
                 yield row(
                     table, "set", f"{name}, {aspect}", n=results[RIDGE]["n"], groups=results[RIDGE]["groups"], **columns
                 )  # fmt: skip
+    for name in run.settings["sets_side_by_side"]:
+        aspect = run.settings["sets"][name]["aspects"][0]
+        results = found.get((name, aspect), {})
+        if RIDGE in results:
+            columns = {evaluator: strip(result["spearman"]) for evaluator, result in results.items()}
+            yield row("side", "set", f"{name}, {aspect}", n=results[RIDGE]["n"], **columns)
     yield from tabulate_trained(run, found)
 
 
@@ -329,7 +335,7 @@ def tabulate_trained(run: Run, found: Mapping[tuple[str, str], Mapping[str, Resu
         yield row(
             "trained", "evaluator", f"{one}, {', '.join(key)}", n=result["n"], seeds=result["seeds"],
             spearman=strip(result["spearman"]), difference=strip(gap), p=None if said is None else f"{said:.3f}",
-            within=strip(result["within above ridge"]),
+            within=strip(result["within above ridge"]), length=strip(result.get("spearman above length", {})),
         )  # fmt: skip
     yield {"table": "facts", **counts}
 
