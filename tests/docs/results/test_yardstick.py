@@ -99,6 +99,13 @@ def test_p_is_twice_the_share_of_resamples_on_the_other_side(yardstick: ModuleTy
     assert "p" not in yardstick.with_draws(46.0, draws)
 
 
+def test_p_of_a_normal_interval(yardstick: ModuleType) -> None:
+    """One and a half times the half-width from 0: z = 2.94."""
+    assert yardstick.compute_p({"value": -0.3, "low": -0.5, "high": -0.1}) == pytest.approx(0.00328, rel=1e-2)
+    assert yardstick.compute_p({"value": 0.2, "low": 0.0, "high": 0.4}) == pytest.approx(0.05)
+    assert yardstick.compute_p({"value": 0.0, "low": 0.0, "high": 0.0}) == 1.0
+
+
 def test_a_start_knows_no_group_of_its_set(transfer: ModuleType, make_run: Any, monkeypatch: Any) -> None:
     """The third set shares two of its ten groups, four items and eight outputs, with the first."""
     first, second, third = make_data("g"), make_data("h"), make_data("i")
