@@ -11,6 +11,8 @@ from annotation.services.judging_acts import StaleDraft, flag_assignment, resolv
 from annotation.services.judging_handout import return_expired_slots
 from evalapp.common.errors import BadInput, Conflict, NotAllowed, NotThere
 from tests.annotation.services.judging_helpers import open_for, send
+from tests.annotation.services.test_writing_on_postgres import at_once
+from tests.cast import make_cast
 
 
 @pytest.fixture
@@ -148,3 +150,10 @@ def test_flags(cast, shown):
     # A remark repeated after it was resolved is a new remark.
     flag_assignment(user=cast.annotator, public=shown.public, reason="broken", text="cut off")
     assert ItemFlag.objects.count() == 2
+
+
+def test_one_flag_from_four_tabs(postgres_db):
+    cast = make_cast()
+    shown = get_next_assignment(user=cast.annotator, campaign_id=open_for(cast).pk).shown
+    flags = at_once([lambda: flag_assignment(user=cast.annotator, public=shown.public, reason="broken")] * 4)
+    assert len({flag.pk for flag in flags}) == 1
