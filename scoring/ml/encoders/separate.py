@@ -26,7 +26,7 @@ JOINT, SEPARATE = "joint", "separate"
 #: The last turns of a context that are read.
 TURNS = 3
 #: Vectors of the encoder's width in the features of a row, by the number of its texts.
-PARTS = {1: 1, 2: 4, 3: 5, 4: 6}
+PARTS = {1: 1, 2: 4, 3: 7, 4: 6}
 #: Of a batch: what each row reads, among the encoder's arguments or among units, which are rows of texts themselves.
 PLACES, UNITS = "places", "units"
 _TEXT_INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -123,23 +123,37 @@ def take_rows(batch: Mapping[str, torch.Tensor], rows: slice) -> dict[str, torch
 def join_vectors(vectors: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
     """Return (rows, parts * width) the features of rows from the `vectors` (texts, width) of the texts at `places`.
 
-    Of two texts a, b: a, b, |a - b|, a * b. Of three texts a, b, c: the same and a * c, where c is the context of a. Of
-    four texts a, b, c, d: the same, a * c and b * d, where d is the context of b. Whatever a missing text takes part in
-    is 0.
+    Of two texts a, b: a, b, |a - b|, a * b. Of three texts a, b, c: the same and c, |a - c|, a * c, where c is the
+    context of a. Of four texts a, b, c, d: those of a and b, a * c and b * d, where c and d are the contexts of a and
+    b. Whatever a missing text takes part in is 0.
     """
     import torch
 
     padded = torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])
     # -1 is the last row.
     texts = padded[places]
-    first = texts[:, 0]
-    if places.shape[1] == 1:
-        return first
-    second = texts[:, 1]
-    both = (places[:, :2] >= 0).all(dim=1, keepdim=True).to(vectors.dtype)
-    parts = [first, second, (first - second).abs() * both, first * second]
-    parts += [texts[:, side] * texts[:, 2 + side] for side in range(places.shape[1] - 2)]
+    there = (places >= 0).to(vectors.dtype)[:, :, None]
+    first, n = texts[:, 0], places.shape[1]
+    parts = [first]
+    for other in range(1, 2 if n == 4 else n):
+        second = texts[:, other]
+        both = there[:, 0] * there[:, other]
+        parts += [second, (first - second).abs() * both, first * second]
+    if n == 4:
+        parts += [texts[:, side] * texts[:, 2 + side] for side in range(2)]
     return torch.cat(parts, dim=1)
+
+
+def find_nearest(vectors: torch.Tensor, places: Ints, owners: Ints) -> Ints:
+    """Return, for each of the `owners` (rows,) in ascending order, its row whose first two texts at `places` have the
+    largest cosine of their `vectors` (texts, width); of equal ones the first."""
+    import torch
+
+    unit = torch.nn.functional.normalize(vectors.double(), dim=1)
+    first, second = (unit[torch.from_numpy(places[:, side])] for side in range(2))
+    cosines = (first * second).sum(dim=1).cpu().numpy()
+    order = np.lexsort((np.arange(len(owners)), -cosines, owners))
+    return order[np.unique(owners[order], return_index=True)[1]]
 
 
 def map_inputs(
@@ -155,15 +169,21 @@ def map_inputs(
 
     `read(batch)` gives the vectors of texts; each distinct text is read once. `report(share)` receives progress.
     """
-    import torch
-
     if not isinstance(inputs, TextRows):
         return engine.map(inputs, joint, report=report)
-    vectors = engine.map(inputs.encodings, read, report=report)
-    places = torch.from_numpy(inputs.places)
+    return map_rows(engine, engine.map(inputs.encodings, read, report=report), inputs.places, finish)
+
+
+def map_rows(
+    engine: Engine, vectors: torch.Tensor, places: Ints, finish: Callable[[torch.Tensor], torch.Tensor]
+) -> torch.Tensor:
+    """Return `finish(features)` of the rows of texts at `places`, on the CPU, from the `vectors` (texts, width)."""
+    import torch
+
+    rows = torch.from_numpy(places)
     with torch.inference_mode():
         parts = [
-            finish(join_vectors(vectors, places[start : start + _ROWS_AT_A_TIME]).to(engine.device)).float().cpu()
-            for start in range(0, len(places), _ROWS_AT_A_TIME)
+            finish(join_vectors(vectors, rows[start : start + _ROWS_AT_A_TIME]).to(engine.device)).float().cpu()
+            for start in range(0, len(rows), _ROWS_AT_A_TIME)
         ]
     return torch.cat(parts) if parts else torch.empty(0)

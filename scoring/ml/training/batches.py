@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from scoring.ml.encoders.separate import SEPARATE, Inputs, make_inputs, map_inputs
+from scoring.ml.encoders.separate import SEPARATE, Inputs, TextRows, join_vectors, make_inputs, map_inputs
 from scoring.ml.encodings import Ints
 from scoring.ml.engine import Engine
 from scoring.ml.training.head import HeadData
@@ -70,11 +70,12 @@ class RowBatches:
         pad_id: int,
         phase: str = "training",
         choose: Callable[[int], Ints] | None = None,
+        vectors: torch.Tensor | None = None,
     ) -> None:
         """`groups`: the split group of each row. `choose(epoch)`: the rows of an epoch, always the same number; None is
-        all rows."""
+        all rows. `vectors` (texts, width): those of the frozen encoder, if the texts have been read already."""
         self.encodings, self.values, self.groups = encodings, dict(values), groups
-        self.job, self.pad_id, self.phase, self.choose = job, pad_id, phase, choose
+        self.job, self.pad_id, self.phase, self.choose, self.vectors = job, pad_id, phase, choose, vectors
         self.batch_size = job.integer("batch_size")
         self.batches: list[Ints] = []
         self.set_epoch(0)
@@ -94,8 +95,13 @@ class RowBatches:
     def head_data(self, network: Any) -> HeadData:
         """Features of the first epoch's rows."""
         rows = np.sort(self._choose_rows(0))
-        features = read_features(network, self.encodings.take(rows), self.pad_id, self.job.report_phase("encoding"))
         chosen = torch.from_numpy(rows)
+        if self.vectors is None:
+            inputs = self.encodings.take(rows)
+            features = read_features(network, inputs, self.pad_id, self.job.report_phase("encoding"))
+        else:
+            assert isinstance(self.encodings, TextRows)
+            features = join_vectors(self.vectors, torch.from_numpy(self.encodings.places[rows]))
         values = {name: value[chosen] for name, value in self.values.items()}
         return HeadData(features, values, [self.groups[row] for row in rows.tolist()])
 

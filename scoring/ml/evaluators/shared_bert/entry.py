@@ -50,6 +50,12 @@ OPTIONS = (
         "With features=separate, also read what the output answers: its source and the last turns of its context. "
         "Where contexts are long, training takes several times as long, except with stages=head.",
     ),
+    flag(
+        "nearest",
+        False,
+        "With features=separate, compare an output with the one of its references whose vector is nearest by cosine, "
+        "not with each of them.",
+    ),
     choice(
         "inputs",
         ("both", "text", "reference"),
@@ -60,7 +66,8 @@ OPTIONS = (
     integer(
         "max_references",
         None,
-        "Largest number of references per output in an epoch, drawn for each epoch; none is all.",
+        "Largest number of references per output in an epoch, drawn for each epoch; none is all. With nearest=true it "
+        "is one.",
         minimum=1,
     ),
     choice(
@@ -87,8 +94,10 @@ ENTRIES = (
             text("aspect", None, "The aspect that is the score; none is the mean over all it learned."),
             choice(
                 "references",
-                ("mean", "max"),
-                "Several references: the mean of the probabilities against each, or the highest.",
+                ("auto", "nearest", "mean", "max"),
+                "Several references: the probability against the one with the nearest vector, which needs texts that "
+                "are read alone; the mean of those against each; or the highest. auto: as in its training, nearest or "
+                "mean.",
             ),
         ),
         profiles=(RECOMMENDED, PAPER),
@@ -98,9 +107,9 @@ ENTRIES = (
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
         aspect="many",
-        revision=2,
+        revision=3,
         profile_defaults={
-            RECOMMENDED: {"max_references": 4, "features": "separate"},
+            RECOMMENDED: {"max_references": 4, "features": "separate", "nearest": True},
             PAPER: {
                 "labels": "binary",
                 "stages": "together",

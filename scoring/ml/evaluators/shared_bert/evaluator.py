@@ -14,24 +14,28 @@ from evalapp.translation import gettext as _
 from evalapp.translation import ngettext
 from scoring.ml.artefact import Artefact
 from scoring.ml.base import Floats, Partial, Progress, get_references
+from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.separate import (
     SEPARATE,
     Inputs,
     ReadTexts,
     TextRows,
+    find_nearest,
     map_inputs,
+    map_rows,
     read_columns,
     read_last_turns,
 )
 from scoring.ml.encoders.tokenizing import Cut, PairTokenizer
-from scoring.ml.encodings import Ints, TokenizedTexts
-from scoring.ml.engine import Batch, Engine
-from scoring.ml.errors import TooFewData
+from scoring.ml.encodings import Encodings, Ints, TokenizedTexts
+from scoring.ml.engine import Batch, Engine, resolve_device
+from scoring.ml.errors import InvalidOption, TooFewData
 from scoring.ml.evaluators.shared_bert.checks import beta_numbers, check_beta, check_pooler
 from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances, learns_grades
 from scoring.ml.evaluators.shared_bert.labels import BETA_GRID, LabelledOutputs, share_of_negatives
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.evaluators.shared_bert.report import classify
+from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.network import Network, check_architecture
 from scoring.ml.signature import SignatureField
 from scoring.ml.trained import SeveralAspects
@@ -48,6 +52,8 @@ from scoring.ml.training.warm import begin_network
 from scoring.ml.types import Record
 
 LEAST_OF_A_CLASS = 2
+#: Values of the option `references`.
+AUTO, NEAREST, MEAN = "auto", "nearest", "mean"
 
 
 class SharedBert(SeveralAspects):
@@ -107,6 +113,8 @@ class SharedBert(SeveralAspects):
     def train(cls, job: FitJob) -> Artefact:
         train, dev, test = get_instances(job)
         trainer = _Trainer(job, train, dev)
+        if _takes_nearest(job):
+            trainer.keep_nearest()
         betas = trainer.choose_betas()
         network, result = trainer.train(betas)
         metrics = dict(result.metrics)
@@ -117,7 +125,7 @@ class SharedBert(SeveralAspects):
         metrics = {key: value for key, value in metrics.items() if np.isfinite(value)}
         examples = {
             "rated outputs": len(np.unique(train.outputs)),
-            "pairs of output and reference": len(train.outputs),
+            "pairs of output and reference": len(trainer.train_part.outputs),
         }
         learned = frame.TrainingResult(
             network,
@@ -138,11 +146,27 @@ class SharedBert(SeveralAspects):
             SignatureField("shared", "sh", "yes" if self.settings["shared"] else "no"),
             SignatureField("ml", "ml", str(self.longest)),
             SignatureField("trunc", "tc", "right"),
-            SignatureField("refs", "rf", str(self.options["references"])),
+            SignatureField("refs", "rf", self._rule),
             SignatureField("of", "of", str(self.options["aspect"] or "mean")),
             *([SignatureField("labels", "lb", "graded")] if self.settings.get("labels") == "graded" else []),
             *self.feature_fields,
         ]
+
+    @property
+    def _rule(self) -> str:
+        """What several references of an output count: `nearest`, `mean` or `max`."""
+        rule = str(self.options["references"])
+        if rule == AUTO:
+            return NEAREST if self.settings.get("nearest") and self._network.texts > 1 else MEAN
+        if rule == NEAREST and self._network.texts < 2:
+            raise InvalidOption(
+                self.name, "references", _("nearest needs texts that are read alone: train with features=separate")
+            )
+        return rule
+
+    @property
+    def _network(self) -> SharedBertNetwork:
+        return cast(SharedBertNetwork, self.network)
 
     def measure(self, records: Sequence[Record], progress: Progress) -> Partial:
         aspect = self.options["aspect"]
@@ -151,12 +175,11 @@ class SharedBert(SeveralAspects):
         judged = [records[row] for row, _ in pairs]
         owners = np.array([row for row, _ in pairs], dtype=np.int64)
         tokenizer = PairTokenizer(self.source, max_length=self.max_length)
-        network = cast(SharedBertNetwork, self.network)
+        network = self._network
         inputs = network.texts or str(self.settings["inputs"])
         tokenized = _tokenize(tokenizer, inputs, judged, [reference for _, reference in pairs])
         engine = self.make_engine(tokenizer.pad_id)
-        result = _probabilities(network, engine, tokenized.encodings)
-        combined = _combine(result, owners, len(records), str(self.options["references"]))
+        combined = _judge_outputs(network, engine, tokenized.encodings, owners, self._rule)
         progress(len(records), len(records))
         truncated = np.zeros(len(records), dtype=np.bool_)
         np.logical_or.at(truncated, owners, tokenized.truncated)
@@ -175,6 +198,7 @@ class _Trainer:
         self.dev_encodings = _read(job, dev, self.tokenizer).encodings
         # From here on progress counts steps.
         self.tokenizer.tick = None
+        self.vectors: torch.Tensor | None = None
         self.seconds, self.steps = 0.0, 0
 
     @property
@@ -185,6 +209,27 @@ class _Trainer:
     @property
     def aspects(self) -> tuple[str, ...]:
         return self.train_part.labelled.aspects
+
+    def keep_nearest(self) -> None:
+        """Keep each output's pair with its nearest reference by the encoder as it is, and the vectors read for that."""
+        inputs = self.encodings
+        assert isinstance(inputs, TextRows)
+        self.vectors = self._read_vectors(inputs.encodings)
+        rows = find_nearest(self.vectors, inputs.places, self.train_part.outputs)
+        self.train_part, self.encodings = self.train_part.take(rows), TextRows(inputs.encodings, inputs.places[rows])
+
+    def _read_vectors(self, texts: Encodings) -> torch.Tensor:
+        """(texts, width) vectors by the encoder as it is. The folds of a cross-fitting share those of a source."""
+        job, tick = self.job, self.job.report_phase("encoding")
+        if job.init is None and job.text("pooling") != "pooler":
+            kept = cached_vectors(UtteranceEncoder.for_training(job), texts, job.texts, "fp32", tick)
+            return torch.from_numpy(np.array(kept))
+        network = self.new_network(len(self.aspects))
+        network.to(torch.device(resolve_device(job.text("train_device"))))  # type: ignore[arg-type]
+        network.eval()
+        engine = Engine(device=str(next(network.parameters()).device), pad_id=self.tokenizer.pad_id)
+        n = len(texts)
+        return engine.map(texts, network.read_texts, report=lambda share: tick(round(share * n), n))
 
     def choose_betas(self) -> tuple[float, ...]:
         """The weight of good outputs per aspect. `share`: the share of bad ones among the pairs of an epoch, which the
@@ -237,9 +282,8 @@ class _Trainer:
             rows, owners = part.outputs, np.arange(len(part.outputs))
         else:
             rows, owners = np.unique(part.outputs, return_inverse=True)
-        p_good = _combine(
-            _probabilities(cast(SharedBertNetwork, network), engine, encodings), owners, len(rows), "mean"
-        )
+        rule = NEAREST if _takes_nearest(self.job) else MEAN
+        p_good = _judge_outputs(cast(SharedBertNetwork, network), engine, encodings, owners, rule)
         means = ("macro_f1", "mcc", "auroc", "balanced_accuracy", "accuracy", "f1")
         figures: dict[str, list[float]] = {name: [] for name in (*means, "spearman")}
         result: dict[str, float] = {}
@@ -296,6 +340,7 @@ class _Trainer:
             pad_id=self.tokenizer.pad_id,
             phase=phase,
             choose=lambda epoch: _pairs_of_epoch(job, part, epoch),
+            vectors=self.vectors,
         )
         adam = job.text("optimizer") == "adam"
         settings = frame.make_finetune_settings(
@@ -376,6 +421,11 @@ def _reads_apart(job: FitJob) -> bool:
     return job.text("features") == SEPARATE and job.text("inputs") == "both"
 
 
+def _takes_nearest(job: FitJob) -> bool:
+    """Whether each output is compared with its nearest reference only."""
+    return job.flag("nearest") and _reads_apart(job)
+
+
 def _read(job: FitJob, part: Instances, tokenizer: PairTokenizer) -> ReadTexts | TokenizedTexts:
     """The tokenised pairs, and which were truncated."""
     judged = [part.labelled.records[int(row)] for row in part.outputs]
@@ -389,8 +439,9 @@ def _count_texts(job: FitJob) -> int:
 
 
 def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
-    """The pairs of an epoch: all, or up to `max_references` per output, drawn for each epoch."""
-    most = job.optional_integer("max_references")
+    """The pairs of an epoch: all, or up to `max_references` per output, drawn for each epoch. With the nearest
+    reference only, one per output: before that is known, any."""
+    most = 1 if _takes_nearest(job) else job.optional_integer("max_references")
     if most is None:
         return np.arange(len(part.outputs))
     order = job.rng(f"references:{epoch}").permutation(len(part.outputs))
@@ -442,15 +493,29 @@ def _probabilities(network: SharedBertNetwork, engine: Engine, encodings: Inputs
     return engine.map(encodings, forward).double().numpy()
 
 
-def _combine(values: Floats, owners: Ints, n: int, how: str) -> Floats:
-    """(n, aspects) from the pairs of each owner: mean or maximum."""
-    if how == "max":
+def _judge_outputs(network: SharedBertNetwork, engine: Engine, encodings: Inputs, owners: Ints, rule: str) -> Floats:
+    """(outputs, aspects) from the pairs of each output, whose numbers `owners` ascend from 0, by the `rule` for several
+    references."""
+    if rule == NEAREST and isinstance(encodings, TextRows):
+        return _judge_nearest(network, engine, encodings, owners)
+    values, n = _probabilities(network, engine, encodings), int(owners.max(initial=-1)) + 1
+    if rule == "max":
         result = np.full((n, values.shape[1]), -np.inf)
         np.maximum.at(result, owners, values)
         return result
     sums = np.zeros((n, values.shape[1]))
     np.add.at(sums, owners, values)
     return sums / np.bincount(owners, minlength=n)[:, None]
+
+
+def _judge_nearest(network: SharedBertNetwork, engine: Engine, inputs: TextRows, owners: Ints) -> Floats:
+    """(outputs, aspects) from the pair of each output with its nearest reference, by the vectors of each tower."""
+    columns = []
+    for number in range(len(network.heads)):
+        vectors = engine.map(inputs.encodings, partial(network.read_texts, number=number))
+        places = inputs.places[find_nearest(vectors, inputs.places, owners)]
+        columns.append(map_rows(engine, vectors, places, partial(network.judge_features, number=number)))
+    return torch.sigmoid(torch.cat(columns, dim=1)).double().numpy()
 
 
 def _leak(train: Instances, *held_out: Instances) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 from scoring.ml import fit, load
 from scoring.ml.encoders.loading import load_model
-from scoring.ml.encoders.separate import TextRows, join_vectors, read_columns, read_last_turns
+from scoring.ml.encoders.separate import TextRows, find_nearest, join_vectors, read_columns, read_last_turns
 from scoring.ml.encoders.source import find_encoder
 from scoring.ml.encoders.tokenizing import PairTokenizer
 from scoring.ml.evaluators.adversarial.texts import collect_texts
@@ -37,10 +37,22 @@ def test_features_by_hand() -> None:
     pair = join_vectors(vectors, torch.tensor([[0, 1], [0, -1]]))
     assert pair.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2], [1, -2, 0, 0, 0, 0, 0, 0]]
     three = join_vectors(vectors, torch.tensor([[0, 1, 2], [1, 0, -1]]))
-    assert three.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2, 2, -4], [3, 1, 1, -2, 2, 3, 3, -2, 0, 0]]
+    assert three.tolist() == [
+        [1, -2, 3, 1, 2, 3, 3, -2, 2, 2, 1, 4, 2, -4], [3, 1, 1, -2, 2, 3, 3, -2, 0, 0, 0, 0, 0, 0],
+    ]  # fmt: skip
     four = join_vectors(vectors, torch.tensor([[0, 1, 2, 3], [1, 0, -1, 2]]))
     assert four.tolist() == [[1, -2, 3, 1, 2, 3, 3, -2, 2, -4, -3, 4], [3, 1, 1, -2, 2, 3, 3, -2, 0, 0, 2, -4]]
     assert torch.equal(join_vectors(vectors, torch.tensor([[1], [0]])), vectors[[1, 0]])
+
+
+def test_nearest_text_has_the_largest_cosine() -> None:
+    """Cosines with (1, 0): .98, -.16 and 1; with (0, 2): .2, .99 and 0. Lengths do not count; the first of equal rows
+    wins."""
+    vectors = torch.tensor([[1.0, 0.0], [0.0, 2.0], [1.0, 0.2], [-0.5, 3.0], [9.0, 0.0]])
+    places = np.array([[0, 2], [0, 3], [0, 4], [1, 2], [1, 3], [1, 4], [1, 3]])
+    assert find_nearest(vectors, places, np.array([0, 0, 0, 1, 1, 1, 1])).tolist() == [2, 4]
+    # Rows of an output need not be neighbours, nor in order.
+    assert find_nearest(vectors, places[[3, 0, 4, 1, 5, 2]], np.array([1, 0, 1, 0, 1, 0])).tolist() == [5, 2]
 
 
 def test_distinct_texts_are_read_once(encoder: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
-from scoring.ml import fit
+from scoring.ml import InvalidOption, fit, load
 from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.training.fit import make_job
-from scoring.ml.types import Aspect, Dataset, Item, Output, Rating
+from scoring.ml.types import Aspect, Dataset, Item, Output, Rating, Record
 from tests.scoring.ml.tiny import tiny_encoder
 from tests.scoring.ml.training.steps import steps_taken
 
@@ -70,6 +71,7 @@ def test_loss_weights_good_instances_by_the_beta_of_their_aspect(encoder: str, g
         batch_size=16,
         beta="0.9,0.2",
         max_references=None,
+        nearest=False,
         stages="together",
     )
     ((inputs, logits),) = given
@@ -151,6 +153,45 @@ def test_row_split_has_no_pair_in_two_parts(encoder: str, tmp_path: Path, seed: 
 )
 def test_optimiser_of_each_profile(encoder: str, more: dict[str, Any], shares: list[float], decays: set[float]) -> None:
     with steps_taken() as steps:
-        fit("shared-bert", data(6), dev=data(2), encoder=encoder, epochs=5, batch_size=12, **more)
+        fit("shared-bert", data(6), dev=data(2), encoder=encoder, epochs=5, batch_size=12, nearest=False, **more)
     assert [step.rate for step in steps] == pytest.approx([3e-4 * share for share in shares])
     assert {decay for step in steps for decay in step.decays} == decays
+
+
+def test_outputs_are_compared_with_their_nearest_reference(encoder: str, given: Given) -> None:
+    """Both outputs of an item are among its references, and nothing is nearer than the same text."""
+    whole = data(8)
+    texts = {item.id: tuple(one.text for one in whole.outputs if one.item == item.id) for item in whole.items}
+    items = tuple(replace(item, references=(*item.references, *texts[item.id])) for item in whole.items)
+    options: dict[str, Any] = {"encoder": encoder, "epochs": 1, "batch_size": 4, "stages": "both"}
+    found = fit("shared-bert", replace(whole, items=items), **options)
+    assert len(given) == 4
+    assert found.record.examples["pairs of output and reference"] == 16
+    for inputs, _ in given:
+        assert torch.equal(inputs["places"][:, 0], inputs["places"][:, 1])
+    given.clear()
+    fit("shared-bert", replace(whole, items=items), nearest=False, max_references=None, **options)
+    assert len(given) == 16
+    assert not all(torch.equal(inputs["places"][:, 0], inputs["places"][:, 1]) for inputs, _ in given)
+
+
+def test_scores_are_those_of_the_nearest_reference(encoder: str, tmp_path: Path) -> None:
+    found = fit("shared-bert", data(8), encoder=encoder, stages="head", shared=False, aspects="naturalness")
+    found.save_pretrained(tmp_path / "out")
+    references = ("cat sat on", "yes dog", "mat tea you like")
+    several = [Record("yes dog", references), Record("yes dog", references[::-1])]
+    alone = [Record("yes dog", (reference,)) for reference in references]
+    each = found.score(alone)
+    assert len(set(each.ravel())) == 3
+    np.testing.assert_allclose(found.score(several), each[[1, 1]], atol=1e-6)
+    assert "refs:nearest" in found.signature
+    for rule, value in (("nearest", each[1]), ("mean", each.mean(axis=0)), ("max", each.max(axis=0))):
+        np.testing.assert_allclose(load(tmp_path / "out", references=rule).score(several)[0], value, atol=1e-6)
+
+
+def test_joint_texts_have_no_nearest_reference(encoder: str, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"encoder": encoder, "features": "joint", "epochs": 1, "max_steps": 1}
+    fit("shared-bert", data(8), **options).save_pretrained(tmp_path / "out")
+    assert "refs:mean" in load(tmp_path / "out").signature
+    with pytest.raises(InvalidOption, match="train with features=separate"):
+        load(tmp_path / "out", references="nearest").score([Record("yes dog", ("no", "tea"))])
