@@ -107,7 +107,7 @@ ENTRIES = (
         train_options=OPTIONS,
         train_needs=("ratings", "references"),
         aspect="many",
-        revision=3,
+        revision=2,
         profile_defaults={
             RECOMMENDED: {"max_references": 4, "features": "separate", "nearest": True},
             PAPER: {
