@@ -25,9 +25,11 @@ from evalapp.stats.assisted.comparisons import AssistedComparisons, ScoredOutput
 from evalapp.stats.assisted.means import AssistedMeans, AssistedOptions, estimate_means
 from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, cross_fit, load
+from scoring.ml.encoders import frozen
 from scoring.ml.engine import Batch
 from scoring.ml.evaluators.ridge.solve import Solution, fit_comparisons, fit_ratings
-from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
+from scoring.ml.evaluators.shared_bert import network
+from scoring.ml.layers.pooling import Pooling
 from scoring.ml.training.gold import collect_rated_outputs
 
 Floats = npt.NDArray[np.float64]
@@ -144,16 +146,19 @@ def learn_by_fit(judged: Judged, aspect: str, spec: Mapping[str, Any]) -> Learn:
 def keep_vectors() -> Iterator[None]:
     """Let heads on the frozen encoder read each text once: otherwise each training and each scoring reads all again."""
     kept: dict[bytes, torch.Tensor] = {}
-    read = SharedBertNetwork.read_texts
+    read = frozen.pooled_vectors
 
-    def read_kept(network: SharedBertNetwork, batch: Batch, number: int = 0) -> torch.Tensor:
+    def read_kept(model: torch.nn.Module, batch: Batch, how: Pooling) -> torch.Tensor:
         texts = zip(batch.input_ids.numpy(), batch.lengths, strict=True)
         keys = [ids[:length].tobytes() for ids, length in texts]
         if any(key not in kept for key in keys):
-            kept.update(zip(keys, read(network, batch, number), strict=True))
+            kept.update(zip(keys, read(model, batch, how), strict=True))
         return torch.stack([kept[key] for key in keys])
 
-    with mock.patch.object(SharedBertNetwork, "read_texts", read_kept):
+    with (
+        mock.patch.object(frozen, "pooled_vectors", read_kept),
+        mock.patch.object(network, "pooled_vectors", read_kept),
+    ):
         yield
 
 

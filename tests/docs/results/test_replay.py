@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from scoring.ml.encoders import frozen
+from scoring.ml.encoders.forward import pooled_vectors
 from scoring.ml.engine import Batch
-from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
+from scoring.ml.evaluators.shared_bert import network
 
 RNG = np.random.default_rng(3)
 N = 80
@@ -51,7 +53,7 @@ def test_ridge_learns_from_judged_comparisons(replay: ModuleType) -> None:
 def test_texts_are_read_once(replay: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
-    def count(self: SharedBertNetwork, batch: Batch, number: int = 0) -> torch.Tensor:
+    def count(model: None, batch: Batch, how: str) -> torch.Tensor:
         read.append(len(batch.lengths))
         return batch.input_ids.sum(dim=1, keepdim=True).float()
 
@@ -59,12 +61,13 @@ def test_texts_are_read_once(replay: ModuleType, monkeypatch: pytest.MonkeyPatch
         ids = torch.tensor([[*text, *[0] * (4 - len(text))] for text in texts])
         return Batch(ids, (ids > 0).long(), None, np.array([len(text) for text in texts]))
 
-    monkeypatch.setattr(SharedBertNetwork, "read_texts", count)
+    monkeypatch.setattr(frozen, "pooled_vectors", count)
     with replay.keep_vectors():
-        network = object.__new__(SharedBertNetwork)
-        assert network.read_texts(make([1, 2], [5])).tolist() == [[3.0], [5.0]]
+        # In training vectors are read by the source's encoder, in scoring by the network.
+        assert frozen.pooled_vectors(None, make([1, 2], [5]), "mean").tolist() == [[3.0], [5.0]]
         # Padding does not count, nor does the order.
-        assert network.read_texts(make([5], [1, 2], [5])).tolist() == [[5.0], [3.0], [5.0]]
-        assert network.read_texts(make([1, 2, 4], [5])).tolist() == [[7.0], [5.0]]
+        assert network.pooled_vectors(None, make([5], [1, 2], [5]), "mean").tolist() == [[5.0], [3.0], [5.0]]
+        assert network.pooled_vectors(None, make([1, 2, 4], [5]), "mean").tolist() == [[7.0], [5.0]]
     assert read == [2, 2]
-    assert SharedBertNetwork.read_texts is count
+    assert frozen.pooled_vectors is count
+    assert network.pooled_vectors is pooled_vectors
