@@ -17,9 +17,9 @@ from scoring.ml.evaluators.shared_bert.labels import label_outputs
 from scoring.ml.evaluators.shared_bert.report import classify, compare_over_seeds
 from scoring.ml.training.gold import output_key
 
-FIRST, GRADED, RIDGE = "head first", "graded labels", "ridge"
-#: Models whose head is fitted before the encoder learns; both have the rates that were chosen for the first one.
-HEAD_FIRST = {"head": FIRST, "graded": GRADED}
+FIRST, RIDGE = "head first", "ridge"
+#: Models whose head is fitted before the encoder learns; all have the rates that were chosen for the first one.
+HEAD_FIRST = {"head": FIRST, "graded": "graded labels", "nearest": "nearest reference"}
 FIGURES = ("accuracy", "balanced_accuracy", "mcc", "auroc", "f1")
 STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
