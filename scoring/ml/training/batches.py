@@ -70,12 +70,13 @@ class RowBatches:
         pad_id: int,
         phase: str = "training",
         choose: Callable[[int], Ints] | None = None,
-        vectors: torch.Tensor | None = None,
     ) -> None:
         """`groups`: the split group of each row. `choose(epoch)`: the rows of an epoch, always the same number; None is
-        all rows. `vectors` (texts, width): those of the frozen encoder, if the texts have been read already."""
+        all rows."""
         self.encodings, self.values, self.groups = encodings, dict(values), groups
-        self.job, self.pad_id, self.phase, self.choose, self.vectors = job, pad_id, phase, choose, vectors
+        self.job, self.pad_id, self.phase, self.choose = job, pad_id, phase, choose
+        #: (texts, width) those of the frozen encoder, if somebody has read the texts already.
+        self.vectors: torch.Tensor | None = None
         self.batch_size = job.integer("batch_size")
         self.batches: list[Ints] = []
         self.set_epoch(0)

@@ -221,7 +221,8 @@ class _Trainer:
     def _read_vectors(self, texts: Encodings) -> torch.Tensor:
         """(texts, width) vectors by the encoder as it is. The folds of a cross-fitting share those of a source."""
         job, tick = self.job, self.job.report_phase("encoding")
-        if job.init is None and job.text("pooling") != "pooler":
+        # Processes that share a training would write the same file.
+        if job.init is None and job.processes == 1 and job.text("pooling") != "pooler":
             kept = cached_vectors(UtteranceEncoder.for_training(job), texts, job.texts, "fp32", tick)
             return torch.from_numpy(np.array(kept))
         network = self.new_network(len(self.aspects))
@@ -340,8 +341,8 @@ class _Trainer:
             pad_id=self.tokenizer.pad_id,
             phase=phase,
             choose=lambda epoch: _pairs_of_epoch(job, part, epoch),
-            vectors=self.vectors,
         )
+        batches.vectors = self.vectors
         adam = job.text("optimizer") == "adam"
         settings = frame.make_finetune_settings(
             job,

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from scoring.ml import InvalidOption, fit, load
+from scoring.ml.evaluators.shared_bert.evaluator import _Trainer
 from scoring.ml.evaluators.shared_bert.instances import Instances, get_instances
 from scoring.ml.evaluators.shared_bert.network import SharedBertNetwork
 from scoring.ml.training.fit import make_job
@@ -187,6 +188,20 @@ def test_scores_are_those_of_the_nearest_reference(encoder: str, tmp_path: Path)
     assert "refs:nearest" in found.signature
     for rule, value in (("nearest", each[1]), ("mean", each.mean(axis=0)), ("max", each.max(axis=0))):
         np.testing.assert_allclose(load(tmp_path / "out", references=rule).score(several)[0], value, atol=1e-6)
+
+
+def test_processes_of_a_training_do_not_share_a_file_of_vectors(encoder: str, tmp_path: Path) -> None:
+    """Each would write it at the same moment."""
+    vectors = []
+    for processes in (1, 2):
+        folder = tmp_path / str(processes)
+        job = make_job("shared-bert", data(4), {"encoder": encoder, "processes": processes}, folder=folder)
+        trainer = _Trainer(job, *get_instances(job)[:2])
+        trainer.keep_nearest()
+        assert trainer.vectors is not None
+        assert (folder / "texts").is_dir() == (processes == 1)
+        vectors.append(trainer.vectors)
+    torch.testing.assert_close(*vectors)
 
 
 def test_joint_texts_have_no_nearest_reference(encoder: str, tmp_path: Path) -> None:
