@@ -141,15 +141,19 @@ def measure(run: Run, data: Dataset, source: Source, metric: str, seed: int) -> 
 
 
 def tabulate(run: Run) -> Tables:
+    """Of each set the rows from all items where there are any, otherwise those from the part of `run`."""
+    whole = run.with_items(None)
     for source in read_sources(run):
         for metric in run.settings["metrics"]:
-            results = run.store.get(f"{source.name}/{metric}", run.seeds)
+            setting = f"{source.name}/{metric}"
+            results = whole.store.get(setting, run.seeds) or run.store.get(setting, run.seeds)
             if results:
                 counts = {name: sum(result["counts"][name] for result in results) for name in results[0]["counts"]}
                 yield row(
-                    "chosen", "set", f"{source.name}, {metric}", seeds=len(results),
+                    "chosen", "set", f"{source.name}, {metric}", items=results[0]["items"], seeds=len(results),
                     **{name: average([plain_set(result, name) for result in results]) for name in SETS},
                     difference=average([plain(result["differences"]["ream - random"]) for result in results]),
+                    all_difference=average([plain(result["differences"]["all - ream"]) for result in results]),
                     oracle_difference=average([plain(result["differences"]["oracle - random"]) for result in results]),
                     offered=counts["offered_strangers"] / counts["offered"],
                     taken=counts["strangers"] / counts["taken"] if counts["taken"] else None,
