@@ -262,6 +262,17 @@ def browser(chromium_path: str) -> Iterator[Any]:
         chromium.close()
 
 
+def press_only_when_loaded(page: Any) -> None:
+    """Let every key wait until the page has loaded: keys that are pressed before its script runs do nothing."""
+    for name in ("press", "type"):
+
+        def press(*values: Any, act: Callable[..., None] = getattr(page.keyboard, name), **options: Any) -> None:
+            page.wait_for_load_state()
+            act(*values, **options)
+
+        setattr(page.keyboard, name, press)
+
+
 FAILED = pytest.StashKey[bool]()
 
 
@@ -315,6 +326,7 @@ def page_for(browser: Any, site: Site, db: None, request: pytest.FixtureRequest)
         return context.new_page()
 
     def watch(page: Any) -> None:
+        press_only_when_loaded(page)
         page.on("request", lambda request: traffic.append(f"{request.method} {request.url}"))
         page.on("response", lambda reply: traffic.append(f"  {reply.status} {reply.request.method} {reply.url}"))
         page.on(

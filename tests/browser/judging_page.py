@@ -44,7 +44,7 @@ def open_judging_page(page: Any, campaign: Campaign) -> Any:
     if begin.count():
         begin.click()
     page.wait_for_selector("article[data-id], .empty")
-    page.wait_for_load_state()  # keys that are pressed before the script runs do nothing
+    page.wait_for_load_state()
     return page
 
 
@@ -73,12 +73,6 @@ def wait_for_answers(page: Any, campaign: Campaign, n: int, seconds: float = 60)
             return rows
         page.wait_for_timeout(50)
     return get_answers(campaign)
-
-
-def wait_for_answered(page: Any) -> None:
-    """Wait for the page of an answered text and its script. Keys that are pressed before the script runs do nothing."""
-    page.wait_for_selector(ANSWERED_BEFORE)
-    page.wait_for_load_state()
 
 
 def settle(page: Any) -> None:

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 
 from annotation.models import Campaign, Judgement
 from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
     CORRECTION_STORED,
     LAST_ANSWER,
     NO_CONNECTION,
@@ -20,7 +21,6 @@ from tests.browser.judging_page import (
     get_card_id,
     open_judging_page,
     settle,
-    wait_for_answered,
     wait_for_answers,
 )
 from tests.cast import Cast
@@ -62,7 +62,7 @@ def test_correction_is_stored_once_and_shows_the_next_text(cast: Cast, page_for:
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, key, on_key)
     page.keyboard.press("u")
-    wait_for_answered(page)
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press(other)
     if not on_key:
         page.keyboard.press("Enter")
@@ -103,7 +103,7 @@ def test_correcting_the_last_answer_shows_all_done(cast: Cast, page_for: Open) -
     page.keyboard.press("2")
     page.keyboard.press("Enter")
     page.click(LAST_ANSWER)
-    wait_for_answered(page)
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector(NOTHING_LEFT)
@@ -116,7 +116,7 @@ def test_unconfirmed_correction_is_resent_with_the_same_id(cast: Cast, page_for:
     page = page_for(cast.annotator)
     second = answer_first(page, campaign, "2")
     page.keyboard.press("u")
-    wait_for_answered(page)
+    page.wait_for_selector(ANSWERED_BEFORE)
 
     def lose(route: Any) -> None:
         route.fetch()  # stored, but the response never arrives

@@ -13,6 +13,7 @@ from annotation.models import Assignment, Comparison, ItemFlag, Judgement
 from annotation.services.campaigns import pause_campaign
 from annotation.services.judging import get_next_assignment
 from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
     CORRECTION_STORED,
     NOT_AS_EXPECTED,
     NOTHING_LEFT,
@@ -26,7 +27,6 @@ from tests.browser.judging_page import (
     open_judging_page,
     open_judging_page_with_next,
     settle,
-    wait_for_answered,
     wait_for_answers,
 )
 from tests.cast import Cast
@@ -204,6 +204,22 @@ def test_double_enter_in_practice_is_one_answer(cast: Cast, page_for: Open) -> N
     expect(page.locator("article")).not_to_contain_text("Practice", use_inner_text=True)
 
 
+def test_keys_wait_for_the_script_of_a_slow_page(cast: Cast, page_for: Open) -> None:
+    """The fixture of these tests holds a key back until the page reads keys."""
+    campaign = open_rating(cast, aspects=ONE_QUESTION)
+    page = open_judging_page(page_for(cast.annotator), campaign)
+
+    network = page.context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    slow = {"offline": False, "latency": 1000, "downloadThroughput": -1, "uploadThroughput": -1}
+    network.send("Network.emulateNetworkConditions", slow)
+    page.goto(f"/my/{campaign.pk}/", wait_until="commit")
+    page.wait_for_selector("form.answer")
+    page.keyboard.press("3")
+    expect(page.locator("form.answer input:checked")).to_have_value("3")
+
+
 @pytest.mark.promise("draft")
 def test_offline_and_back(cast: Cast, page_for: Open) -> None:
     campaign = open_rating(cast, aspects=ONE_QUESTION)
@@ -359,7 +375,7 @@ def test_revise_skip_and_flag_by_keyboard(cast: Cast, page_for: Open) -> None:
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
-    wait_for_answered(page)
+    page.wait_for_selector(ANSWERED_BEFORE)
     page.keyboard.press("3")
     page.keyboard.press("Enter")
     page.wait_for_selector(CORRECTION_STORED)

@@ -111,7 +111,6 @@ def test_from_the_link_to_the_tenth_answer(cast: Cast, page_for: Open, device: A
     page.wait_for_selector("article[data-practice] form.answer")
     hand.answer(5, 1)
     page.wait_for_selector("[data-passed=yes]")
-    page.wait_for_load_state()
     hand.go_on()
     page.wait_for_selector("article:not([data-practice]) form.answer")
     for number in range(10):
@@ -187,7 +186,6 @@ def test_own_answers_lead_to_their_corrections(cast: Cast, page_for: Open) -> No
     expect(page.locator("[data-answer] b")).to_have_text(["4", "3", "2"], use_inner_text=True)
     Keyboard(page).press("[data-answer='1'] a")
     page.wait_for_selector(ANSWERED_BEFORE)
-    page.wait_for_load_state()
     page.keyboard.press("6")
     page.keyboard.press("Enter")
     page.wait_for_selector(CORRECTION_STORED)

@@ -18,6 +18,7 @@ from annotation.models import Assignment, Judgement
 from annotation.services.campaigns import open_campaign
 from tests.browser.conftest import CHROMIUM_ARGUMENTS, TIMEOUT_MS, Site
 from tests.browser.judging_page import (
+    ANSWERED_BEFORE,
     DISCARD,
     DISCARD_PERMANENTLY,
     NO_CONNECTION,
@@ -30,7 +31,6 @@ from tests.browser.judging_page import (
     open_judging_page,
     rejected_message,
     settle,
-    wait_for_answered,
     wait_for_answers,
 )
 from tests.cast import Cast
@@ -259,7 +259,7 @@ def test_correction_with_truncated_confirmation_is_resent_with_the_same_id(cast:
     wait_for_answers(page, campaign, 1)
     settle(page)
     page.keyboard.press("u")
-    wait_for_answered(page)
+    page.wait_for_selector(ANSWERED_BEFORE)
 
     def truncate_response(route: Any) -> None:
         route.fetch()
