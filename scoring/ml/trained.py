@@ -124,6 +124,11 @@ class TrainedEvaluator(LearnedEvaluator):
         """Train; checkpoints in `job.folder`. `fit` adds agreement with people and fixtures."""
 
     @classmethod
+    def chooses_weights(cls, job: FitJob) -> bool:
+        """Whether a held-out part decides anything in the training of a `job`. If not, cross-fitting holds none out."""
+        return True
+
+    @classmethod
     def fixture_records(cls, job: FitJob) -> Sequence[Record]:
         """Records to take fixtures from: the outputs of the held-out part, or else of the training data."""
         return (job.dev if job.dev is not None and job.dev.outputs else job.train).outputs_with_context()

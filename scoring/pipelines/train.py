@@ -224,10 +224,14 @@ class Training:
 
     def _parts(self, dataset: Dataset) -> list[tuple[Dataset, Dataset]]:
         from scoring.ml.training.cross_fit import fold_parts
+        from scoring.ml.training.fit import make_job
 
-        if self.folds > 1:
-            return list(fold_parts(self.evaluator, dataset, self.folds, self.seed, self.add))
-        return [self._split(dataset)]
+        if self.folds == 1:
+            return [self._split(dataset)]
+        options = {name: value for name, value in self.arguments.items() if name not in ("profile", "seed")}
+        job = make_job(self.evaluator, dataset, options, profile=self.profile, seed=self.seed)
+        hold_out = job.chooses_weights
+        return list(fold_parts(self.evaluator, dataset, self.folds, self.seed, self.add, hold_out=hold_out))
 
     def _split(self, dataset: Dataset) -> tuple[Dataset, Dataset]:
         from scoring.ml import TrainingDataError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -34,8 +34,8 @@ def cross_fit(
     progress: Report | None = None,
     **options: Any,
 ) -> CrossFitted:
-    """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold; an eighth of those
-    chooses its weights. `folds` may also be the train and dev part of each model (`fold_parts`).
+    """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold, of which an eighth
+    chooses its weights if anything does. `folds` may also be the train and dev part of each model (`fold_parts`).
 
     `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors of
     texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress` and `options` are as in `fit`.
@@ -44,8 +44,11 @@ def cross_fit(
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")
     members: list[TrainedEvaluator] = []
-    parts = fold_parts(name, data, folds, seed) if isinstance(folds, int) else folds
     count = folds if isinstance(folds, int) else len(folds)
+    parts: Iterable[tuple[Dataset, Dataset]] = () if isinstance(folds, int) else folds
+    if isinstance(folds, int):
+        hold_out = make_job(name, data, options, profile=profile, seed=seed).chooses_weights
+        parts = fold_parts(name, data, folds, seed, hold_out=hold_out)
     for number, (train, dev) in enumerate(parts):
         place = Path(folder) / f"fold-{number}"
         report = ignore_progress if progress is None else _report_fold(progress, number, count)
@@ -62,10 +65,10 @@ def cross_fit(
 
 
 def fold_parts(
-    name: str, data: Dataset, folds: int, seed: int, add: AddSets | None = None
+    name: str, data: Dataset, folds: int, seed: int, add: AddSets | None = None, *, hold_out: bool = True
 ) -> Iterator[tuple[Dataset, Dataset]]:
-    """Yield the train and dev part of each fold's model: the groups of `data` outside the fold, an eighth of them as
-    dev part.
+    """Yield the train and dev part of each fold's model: the groups of `data` outside the fold; with `hold_out` an
+    eighth of them is the dev part, otherwise that is empty.
 
     `folds` is their number, `seed` draws them, `name` is the evaluator in messages; `add(train, dev, fold)` may add
     data of other sets to both. Raises `TrainingDataError` if there are fewer than two groups per fold.
@@ -80,8 +83,9 @@ def fold_parts(
     for number in range(folds):
         first, *others = (part for n, part in enumerate(parts) if n != number)
         rest = first.merge(others)
+        shares = (1 - DEV_SHARE, DEV_SHARE)
         try:
-            train, dev = rest.split(seed=seed + 1, shares=(1 - DEV_SHARE, DEV_SHARE))
+            train, dev = rest.split(seed=seed + 1, shares=shares) if hold_out else (rest, rest.without_rows())
         except ValueError as error:
             text = _("%(folds)s folds need more groups: %(error)s")
             raise TrainingDataError(name, text, folds=folds, error=error) from error

@@ -139,6 +139,11 @@ class FitJob:
         return (self.shared or self.folder) / "texts"
 
     @property
+    def chooses_weights(self) -> bool:
+        """Whether a held-out part decides anything in this training."""
+        return bool(self.entry.load_implementation().chooses_weights(self))
+
+    @property
     def processes(self) -> int:
         """The number of processes that share the training; 1 without the option."""
         return int(cast(int, self.options.get("processes", 1)))

@@ -69,6 +69,11 @@ class Ridge(SeveralAspects):
     network_class: ClassVar[type[Network]] = RidgeNetwork
 
     @classmethod
+    def chooses_weights(cls, job: FitJob) -> bool:
+        """No: groups of the training part that are left out in turn choose the penalty."""
+        return False
+
+    @classmethod
     def plan(cls, job: FitJob) -> Plan:
         material = _collect(job)
         grid = len(_grid(job))

@@ -45,6 +45,7 @@ from scoring.ml.training.checks import describe_truncation
 from scoring.ml.training.curve import FinetuneResult
 from scoring.ml.training.estimate import Counts
 from scoring.ml.training.finetune import TOGETHER, finetune
+from scoring.ml.training.head import HEAD
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.training.record import list_groups, record_groups
 from scoring.ml.training.timing import Work, time_work
@@ -64,6 +65,11 @@ class SharedBert(SeveralAspects):
     """
 
     network_class = SharedBertNetwork
+
+    @classmethod
+    def chooses_weights(cls, job: FitJob) -> bool:
+        """No if the head alone is fitted and the weight of good outputs is not searched for."""
+        return job.text("stages") != HEAD or job.text("beta") == "grid"
 
     @classmethod
     def plan(cls, job: FitJob) -> Plan:
@@ -89,7 +95,7 @@ class SharedBert(SeveralAspects):
             notes.append(text % {"n_merged": labelled.n_merged})
         if job.text("pooling") == "pooler" and job.options["encoder"] is None:
             notes.append(_("the default encoder's pooler was never trained: pooling=mean suits it better"))
-        if not len(dev.outputs):
+        if not len(dev.outputs) and job.chooses_weights:
             notes.append(_("nothing is held out, so the last epoch is kept"))
         if job.dev is not None and job.text("split") == "row":
             notes.append(_("split=row: the dev part consists of whole groups, so only its metrics are over rows"))

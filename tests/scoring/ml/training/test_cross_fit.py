@@ -11,6 +11,7 @@ import pytest
 
 from scoring.ml import InvalidOption, TrainingDataError, TrainingProgress, cross_fit, load
 from scoring.ml.cross_fitted import CrossFitted
+from scoring.ml.training.job import FitJob
 from scoring.ml.training.record import hash_content
 from scoring.ml.types import Dataset, Dialogue, Item, Record, training_names
 from tests.scoring.ml.training.toy import Toy, toy_data
@@ -143,3 +144,31 @@ def test_other_data_are_recognised_by_content_not_by_name() -> None:
     # Saved before contents were recorded, so only names are available.
     old.recognise([("b", "g5", cake)])
     assert old.trained_on == {"g1", "item:b", "g5"}
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "shares"),
+    [
+        ("shared-bert", {"stages": "head"}, (0.8, 0.0)),
+        ("shared-bert", {"stages": "head", "beta": "grid"}, (0.7, 0.1)),
+        ("shared-bert", {}, (0.7, 0.1)),
+        ("ridge", {}, (0.8, 0.0)),
+    ],
+)
+def test_part_is_held_out_only_where_it_chooses_something(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, options: dict[str, Any], shares: tuple[float, float]
+) -> None:
+    data = toy_data(40)
+    jobs: list[FitJob] = []
+
+    def note(job: FitJob) -> Any:
+        jobs.append(job)
+        raise StopIteration
+
+    monkeypatch.setattr("scoring.ml.training.cross_fit.run_job", note)
+    with pytest.raises(StopIteration):
+        cross_fit(name, data, folds=5, folder=tmp_path, **options)
+    assert jobs[0].dev is not None
+    n_groups = len(set(data.name_groups().values()))
+    counts = tuple(len(set(part.name_groups().values())) for part in (jobs[0].train, jobs[0].dev))
+    assert counts == tuple(share * n_groups for share in shares)
