@@ -16,7 +16,7 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 import torch
-from experiments.yardstick import Judged, RatedSet, measure_columns, read_maude
+from experiments.yardstick import Judged, RatedSet, read_maude
 from scipy import stats
 from study import Result, Run, Tables, row
 
@@ -27,6 +27,7 @@ from evalapp.stats.resampling.bootstrap import Bootstrap
 from scoring.ml import Dataset, cross_fit, load
 from scoring.ml.encoders import frozen
 from scoring.ml.engine import Batch
+from scoring.ml.evaluators.ridge.features import measure_columns
 from scoring.ml.evaluators.ridge.solve import Solution, fit_comparisons, fit_ratings
 from scoring.ml.evaluators.shared_bert import network
 from scoring.ml.layers.pooling import Pooling

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from experiments.yardstick import Judged, RatedSet, measure_columns, score_untrained, strip, with_draws
+from experiments.yardstick import Judged, RatedSet, score_untrained, strip, with_draws
 from study import Result, Run, Tables, row
 
 from evalapp.stats.core.multiple_tests import holm
-from scoring.ml.evaluators.ridge.features import SIDES
+from scoring.ml.evaluators.ridge.features import SIDES, measure_columns
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 
 Floats = npt.NDArray[np.float64]

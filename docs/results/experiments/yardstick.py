@@ -20,7 +20,7 @@ from evalapp.stats.resampling.bootstrap import Bootstrap, percentile_interval
 from scoring.ml import Dataset, Record, cross_fit, load
 from scoring.ml.encoders.kept import cached_vectors
 from scoring.ml.encoders.source import find_encoder
-from scoring.ml.evaluators.ridge.features import Rows, build_features
+from scoring.ml.evaluators.ridge.features import Rows, build_features, measure_columns
 from scoring.ml.evaluators.ridge.solve import fit_ratings
 from scoring.ml.evaluators.unreferenced.vectors import UtteranceEncoder
 from scoring.ml.registry import get_entry
@@ -171,15 +171,6 @@ class Judged:
                     other, other_draws = self.resample(rivals, measure, known)
                     found[f"{measure} above {rival}"] = with_draws(value - other, draws - other_draws, test=True)
         return found
-
-
-def measure_columns(features: Floats) -> tuple[Floats, Floats]:
-    """Mean and spread of each column without missing values; 0 and 1 for columns without any."""
-    known = ~np.isnan(features)
-    n = np.maximum(known.sum(axis=0), 1)
-    mean = np.where(known, features, 0.0).sum(axis=0) / n
-    spread = np.sqrt((np.where(known, features - mean, 0.0) ** 2).sum(axis=0) / n)
-    return mean, np.where(spread > 1e-9, spread, 1.0)
 
 
 def with_draws(value: float, draws: Floats, test: bool = False) -> Result:

@@ -106,6 +106,15 @@ def test_folds_score_every_group_by_the_model_that_did_not_see_it(toy):
     assert train(toy.project, folds=2).slug == "toy-2"
 
 
+def test_folds_hold_nothing_out_where_it_chooses_nothing(toy, tmp_path):
+    encoder = str(tiny_encoder("bert", tmp_path / "encoder"))
+    asked = TrainingOptions("ridge", encoder=encoder, aspect="quality", folds=3)
+    run = execute_run(start_training(project=toy.project, options=asked, send=False, any_encoder=True).pk)
+    assert run.state == Run.State.SUCCEEDED, run.error
+    models = Evaluator.objects.get(run=run).record["models"]
+    assert [(model["n_groups"], model["n_dev_groups"]) for model in models] == [(8, 0)] * 3
+
+
 def test_curve_and_log_are_stored(toy):
     evaluator = train(toy.project, folds=2, options={"epochs": 3})
     curve = read_curve(evaluator.run)
