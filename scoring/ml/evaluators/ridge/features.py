@@ -81,7 +81,7 @@ def build_features(vectors: Floats, rows: Rows, sides: Sequence[str]) -> Floats:
 
 
 def measure_columns(features: Floats) -> tuple[Floats, Floats]:
-    """Return mean and spread of each column without missing values; 0 and 1 for columns without any."""
+    """Return mean and spread of each column of the `features` (n, k), or 0 and 1 where all values are missing."""
     missing = np.isnan(features)
     n = np.maximum(len(features) - missing.sum(axis=0), 1)
     rest = np.where(missing, 0.0, features)
