@@ -142,6 +142,14 @@ def read_commit() -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
+def share_vectors(folder: Path, shared: Path) -> None:
+    """Let a cross-fitting in `folder` keep vectors of texts in `shared`: they depend on neither seed nor metric."""
+    for place in (folder, shared):
+        place.mkdir(parents=True, exist_ok=True)
+    if not (folder / "shared").exists():
+        (folder / "shared").symlink_to(shared.resolve(), target_is_directory=True)
+
+
 def forget(folder: Path) -> None:
     """Delete the checkpoints of a training whose figures are stored; its seed reproduces them."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from study import Result, Run, Tables, forget, plain, row, t_interval
+from study import Result, Run, Tables, forget, plain, row, share_vectors, t_interval
 
 from evalapp.stats.correlation.meta_evaluation import CorrelationSettings, correlate
 from evalapp.stats.resampling.bootstrap import Bootstrap
@@ -79,12 +79,7 @@ def cross_fitted(run: Run, data: Dataset, source: Source, metric: str, seed: int
     else:
         options = {**run.settings["training"], "metric": metric, "ratings": source.ratings}
         options |= {"epochs": 1, "combinations": 2} if run.quick else {}
-        # Vectors of texts depend on neither metric nor seed.
-        shared = run.out / "work" / f"texts-{source.folder}{run.items or ''}"
-        shared.mkdir(parents=True, exist_ok=True)
-        checkpoints.mkdir(parents=True, exist_ok=True)
-        if not (checkpoints / "shared").exists():
-            (checkpoints / "shared").symlink_to(shared.resolve(), target_is_directory=True)
+        share_vectors(checkpoints, run.out / "work" / f"texts-{source.folder}{run.items or ''}")
         found = cross_fit(
             "ream", data, folds=2 if run.quick else run.settings["folds"], seed=seed, aspect=source.aspect,
             encoder=run.encoder, folder=checkpoints, **options,

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 from store import read_lines
-from study import FOLDER, Result, Run, Tables, forget, plain, row
+from study import FOLDER, Result, Run, Tables, forget, plain, row, share_vectors
 
 from evalapp.stats.core.multiple_tests import holm
 from evalapp.stats.correlation.coefficients import Coefficient
@@ -270,6 +270,7 @@ def cross(run: Run, evaluator: str, judged: Judged, aspect: str, seed: int) -> F
     # perception learns from texts alone, so it has no aspect.
     rated = {"aspect": aspect, "ratings": rated_set.entry.get("ratings", "raw")}
     options = {**spec.get("options", {}), **({} if get_entry(name).aspect == "none" else rated)}
+    share_vectors(folder, run.folder("texts", rated_set.name))
     found = cross_fit(name, rated_set.data, seed=seed, folds=FOLDS, encoder=run.encoder, folder=folder, **options)
     # With several aspects there is a column for each.
     scores = np.asarray(found.score(judged.records)).reshape(len(judged.records), -1)[:, 0]

@@ -62,3 +62,15 @@ def test_new_rows_replace_those_of_the_same_label(run: ModuleType) -> None:
     assert [(one.get("set"), one.get("value", one.get("n"))) for one in merged] == [
         ("x", 1), ("y", 2), (None, 2), ("z", 2)
     ]  # fmt: skip
+
+
+def test_shared_vectors_outlive_the_checkpoints_of_a_training(
+    module: Callable[[str], ModuleType], tmp_path: Path
+) -> None:
+    study = module("study")
+    for seed in ("13", "14"):
+        study.share_vectors(tmp_path / seed, tmp_path / "texts")
+        study.share_vectors(tmp_path / seed, tmp_path / "texts")  # an interrupted training begins again
+    (tmp_path / "13/shared/vectors").write_text("1")
+    study.forget(tmp_path / "13")
+    assert (tmp_path / "14/shared/vectors").read_text() == "1"
