@@ -223,15 +223,11 @@ class Training:
         }
 
     def _parts(self, dataset: Dataset) -> list[tuple[Dataset, Dataset]]:
-        from scoring.ml.training.cross_fit import fold_parts
-        from scoring.ml.training.fit import make_job
+        from scoring.ml.training.cross_fit import plan_folds
 
-        if self.folds == 1:
-            return [self._split(dataset)]
-        options = {name: value for name, value in self.arguments.items() if name not in ("profile", "seed")}
-        job = make_job(self.evaluator, dataset, options, profile=self.profile, seed=self.seed)
-        hold_out = job.chooses_weights
-        return list(fold_parts(self.evaluator, dataset, self.folds, self.seed, self.add, hold_out=hold_out))
+        if self.folds > 1:
+            return list(plan_folds(self.evaluator, dataset, self.folds, self.add, **self.arguments))
+        return [self._split(dataset)]
 
     def _split(self, dataset: Dataset) -> tuple[Dataset, Dataset]:
         from scoring.ml import TrainingDataError

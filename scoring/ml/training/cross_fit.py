@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -45,10 +45,7 @@ def cross_fit(
     check_dataset(data, "cross_fit()")
     members: list[TrainedEvaluator] = []
     count = folds if isinstance(folds, int) else len(folds)
-    parts: Iterable[tuple[Dataset, Dataset]] = () if isinstance(folds, int) else folds
-    if isinstance(folds, int):
-        hold_out = make_job(name, data, options, profile=profile, seed=seed).chooses_weights
-        parts = fold_parts(name, data, folds, seed, hold_out=hold_out)
+    parts = plan_folds(name, data, folds, profile=profile, seed=seed, **options) if isinstance(folds, int) else folds
     for number, (train, dev) in enumerate(parts):
         place = Path(folder) / f"fold-{number}"
         report = ignore_progress if progress is None else _report_fold(progress, number, count)
@@ -62,6 +59,22 @@ def cross_fit(
             member.save_pretrained(place / "model")
         members.append(member)
     return join_folds(members)
+
+
+def plan_folds(
+    name: str,
+    data: Dataset,
+    folds: int,
+    add: AddSets | None = None,
+    *,
+    profile: str = RECOMMENDED,
+    seed: int = 13,
+    **options: Any,
+) -> Iterator[tuple[Dataset, Dataset]]:
+    """Return `fold_parts` of `name`, `data`, `folds`, `seed` and `add`, with a dev part if it decides anything in a
+    training with this `profile` and these `options`."""
+    hold_out = make_job(name, data, options, profile=profile, seed=seed).chooses_weights
+    return fold_parts(name, data, folds, seed, add, hold_out=hold_out)
 
 
 def fold_parts(
