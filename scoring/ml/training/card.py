@@ -55,7 +55,8 @@ def write_card(entry: Entry, artefact: Artefact, signature: str) -> str:
     options = ", ".join(f"{key}={strip_folder(value)}" for key, value in artefact.settings.items())
     lines += ["Options: " + escape_markdown(options), ""]
     if record.metrics:
-        lines += ["On the held-out part: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
+        where = "On the held-out part" if record.dev_groups else "In the training"
+        lines += [f"{where}: " + ", ".join(f"{k} {v:.4g}" for k, v in record.metrics.items()), ""]
     lines += _agreement(artefact)
     if record.elsewhere:
         lines += _elsewhere(record.elsewhere)
@@ -90,6 +91,12 @@ def _agreement(artefact: Artefact) -> list[str]:
     of = f" for {escape_markdown(', '.join(artefact.aspects))}" if artefact.aspects else ""
     lines = ["## Agreement with people", ""]
     if not correlations and not verdicts:
+        if not artefact.record.dev_groups:
+            return [
+                *lines,
+                "Not measured: no groups were held out. Compare it with people on groups it has not seen.",
+                "",
+            ]
         return [
             *lines,
             f"Not measured: neither ratings{of} of three outputs or more nor comparisons{of} of two outputs with one "

@@ -101,7 +101,16 @@ def with_verdicts(evaluator: TrainedEvaluator, *rows: dict[str, Any]) -> str:
 
 @pytest.fixture(scope="module")
 def unmeasured() -> TrainedEvaluator:
-    return measured_on(None)
+    return measured_on(replace(toy_data(12, seed=9), ratings=()))
+
+
+def test_without_held_out_groups_the_card_says_so() -> None:
+    evaluator = measured_on(None)
+    assert "Not measured: no groups were held out." in agreement(evaluator)
+    record = replace(evaluator.record, metrics={"loss": 0.5})
+    card = type(evaluator)(evaluator.entry, replace(evaluator.artefact, record=record)).card
+    assert "In the training: loss 0.5" in card
+    assert "On the held-out part" not in card
 
 
 def test_without_judgements_both_ways_are_explained(unmeasured: TrainedEvaluator) -> None:
