@@ -111,6 +111,7 @@ class SharedBert(SeveralAspects):
             looked_at.truncated, "pairs of output and reference", f"{reader.max_length} tokens"
         )
         counts = frame.count_readings(job, steps, n_pairs, len(dev.outputs)).repeat(runs)
+        counts = counts._replace(evaluated=counts.evaluated + _count_other_references(job, train, pairs))
         return Plan(
             examples, counts.steps, None, tuple(notes), measure=lambda: _time_training(job, train, pairs, counts)
         )
@@ -457,6 +458,15 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
     starts = np.cumsum(sizes) - sizes
     place = np.arange(len(order)) - starts[part.outputs[order]]
     return np.sort(order[place < most])
+
+
+def _count_other_references(job: FitJob, part: Instances, pairs: Ints) -> int:
+    """The references outside the `pairs` of an epoch that are read once to find the nearest, in rows of several
+    texts."""
+    if not _takes_nearest(job):
+        return 0
+    others = set(part.references) - {part.references[int(row)] for row in pairs}
+    return -(-len(others) // _count_texts(job))
 
 
 def _tokenize(

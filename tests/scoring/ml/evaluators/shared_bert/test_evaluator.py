@@ -442,3 +442,23 @@ def test_plan_counts_and_estimates(encoder: str, monkeypatch: pytest.MonkeyPatch
     assert found.seconds > 0
     assert longer.afterwards == found.afterwards > 0  # the held-out part is scored once, however long the training
     assert longer.seconds - longer.afterwards == pytest.approx(3 * (found.seconds - found.afterwards))
+
+
+def test_estimate_counts_the_references_among_which_the_nearest_is_found(
+    encoder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two more references of each output, then four more: twice the time, with equally long texts."""
+    monkeypatch.setattr(timing, "measure_steps", lambda *given: timing.Timing(1e-3, 0.5, 1e-3, 1.0, 1.0, math.inf))
+    monkeypatch.setattr(timing, "recent", {})
+    whole = data()
+    seconds = []
+    for n in (1, 3, 5):
+        items = tuple(
+            replace(item, references=tuple(f"r{item.id}x{k}" for k in range(n)), group=item.id) for item in whole.items
+        )
+        one = replace(whole, items=items, outputs=tuple(row for row in whole.outputs if row.system == "good"))
+        found = plan("shared-bert", one, dev=data(4, seed=4), encoder=encoder, stages="together", aspects="quality")
+        assert found.examples["pairs with a reference"] == 12
+        seconds.append(found.seconds)
+    assert seconds[1] - seconds[0] > 0
+    assert seconds[2] - seconds[0] == pytest.approx(2 * (seconds[1] - seconds[0]))
