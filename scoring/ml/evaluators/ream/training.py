@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from scoring.ml.evaluators.ream.gold import (
 )
 from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Vectors
+from scoring.ml.signature import text_hash
 from scoring.ml.training.checks import refuse_nan
 from scoring.ml.training.gold import choose_aspect, collect_rated_outputs
 from scoring.ml.training.job import FitJob, RowTracker, without_progress
@@ -32,6 +34,7 @@ from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
 
 LEAST_OUTPUTS = 3
+Tick: TypeAlias = Callable[[int, int], object]
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,7 @@ class Preparer:
             metrics = [kept[f"metric.{place}"].numpy() for place in range(len(items))]
             vectors = kept["vectors"].numpy()
         else:
-            queries = [Query(item.outputs, texts) for item, texts in zip(items, columns, strict=True)]
-            metrics = self.metric.all_pairs(queries, progress=self.job.report_phase(f"{self.metric.name} of {part}"))
+            metrics = self._metrics(items, foreign, part)
             records = [
                 replace(item.query, text=text) for item, texts in zip(items, columns, strict=True) for text in texts
             ]
@@ -136,9 +138,53 @@ class Preparer:
         gold = [ItemGold(matrix, item.human, len(item.references)) for matrix, item in zip(metrics, items, strict=True)]
         return PreparedItems(gold, [int(at) for at in start[:-1]], vectors)
 
+    def _metrics(self, items: Sequence[QueryItem], foreign: Sequence[tuple[str, ...]], part: str) -> list[Floats]:
+        """(outputs, references + foreign answers) of each item. Columns of foreign answers are nan where no reliability
+        is computed from them."""
+        tick = self.job.report_phase(f"{self.metric.name} of {part}")
+        pairs = list(zip(items, foreign, strict=True))
+        if self.metric.depends_on_batch:
+            return measure_pairs(
+                self.metric, [Query(item.outputs, (*item.references, *more)) for item, more in pairs], tick
+            )
+        own = stored_pairs(self.metric, [Query(item.outputs, item.references) for item in items], self.job.texts, tick)
+        if part == "train" and not self.job.flag("gold_margin"):
+            others = [np.full((len(item.outputs), len(more)), np.nan) for item, more in pairs]
+        else:
+            others = measure_pairs(self.metric, [Query(item.outputs, more) for item, more in pairs], tick)
+        return [np.hstack(both) for both in zip(own, others, strict=True)]
+
     def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
         """Of a frozen encoder they are kept in files that the folds of a cross-fitting share."""
         return self.encoder.stored_vectors(records, self.job.texts, self.job.report_phase(f"vectors of {part}"))
+
+
+def measure_pairs(metric: PairEvaluator, queries: Sequence[Query], tick: Tick) -> list[Floats]:
+    """Return the (hypotheses, references) matrix of a `metric` for each of the `queries`. Texts of those without
+    hypotheses or references are not read. `tick` counts queries."""
+    asked = [query for query in queries if query.hypotheses and query.references]
+    found = iter(metric.all_pairs(asked, progress=tick) if asked else ())
+    return [
+        next(found)
+        if query.hypotheses and query.references
+        else np.zeros((len(query.hypotheses), len(query.references)))
+        for query in queries
+    ]
+
+
+def stored_pairs(metric: PairEvaluator, queries: Sequence[Query], folder: Path, tick: Tick) -> list[Floats]:
+    """Return what `measure_pairs` gives, from a file in `folder` for the queries that are there, for example by another
+    fold of a cross-fitting; the others are added to it. Not for a metric that depends on the other queries."""
+    path = folder / f"pairs-{text_hash([metric.signature], 16)}.safetensors"
+    stored = read_tensors(path) if path.is_file() else {}
+    names = [text_hash([str(len(query.hypotheses)), *query.hypotheses, *query.references], 32) for query in queries]
+    new = {name: query for name, query in zip(names, queries, strict=True) if name not in stored}
+    if new:
+        matrices = measure_pairs(metric, list(new.values()), tick)
+        stored |= {name: torch.from_numpy(matrix) for name, matrix in zip(new, matrices, strict=True)}
+        folder.mkdir(parents=True, exist_ok=True)
+        write_tensors(path, stored)
+    return [stored[name].numpy() for name in names]
 
 
 def draw_samples(
