@@ -160,8 +160,8 @@ class Preparer:
 
 
 def measure_pairs(metric: PairEvaluator, queries: Sequence[Query], tick: Tick) -> list[Floats]:
-    """Return the (hypotheses, references) matrix of a `metric` for each of the `queries`. Texts of those without
-    hypotheses or references are not read. `tick` counts queries."""
+    """Return the (hypotheses, references) matrix of a `metric` for each of the `queries`. Queries without hypotheses or
+    references are not read. `tick` counts queries."""
     asked = [query for query in queries if query.hypotheses and query.references]
     found = iter(metric.all_pairs(asked, progress=tick) if asked else ())
     return [

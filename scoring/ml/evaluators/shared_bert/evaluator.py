@@ -461,8 +461,7 @@ def _pairs_of_epoch(job: FitJob, part: Instances, epoch: int) -> Ints:
 
 
 def _count_other_references(job: FitJob, part: Instances, pairs: Ints) -> int:
-    """The references outside the `pairs` of an epoch that are read once to find the nearest, in rows of several
-    texts."""
+    """The references outside the `pairs` of an epoch that are read once to find the nearest, counted in rows."""
     if not _takes_nearest(job):
         return 0
     others = set(part.references) - {part.references[int(row)] for row in pairs}
