@@ -275,13 +275,7 @@ def _store(
     cursor: Any, assignment: LockedAssignment, sheet: Sheet, answer: Answer, then: Then, now: datetime
 ) -> Submitted:
     who, version, extra, moment, repeated = assignment.who, assignment.version + 1, False, now, False
-    has_place = assignment.slot_id is not None or not assignment.needs_slot
-    if (
-        assignment.state == "open"
-        and has_place
-        and not answer.replaces
-        and judging_rows.take_answer(cursor, assignment, now)
-    ):
+    if assignment.state == "open" and not answer.replaces and judging_rows.take_answer(cursor, assignment, now):
         statements = [
             judging_rows.insert_judgement(assignment, answer, version, now),
             *judging_later.make_results(assignment, sheet, answer),

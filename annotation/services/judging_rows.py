@@ -94,12 +94,12 @@ def join_member(cursor: Any, campaign_id: int, user_id: int, seed_of: Callable[[
 
 @dataclass(slots=True)
 class LockedAssignment:
-    """An assignment with everything that storing its answer needs."""
+    """An assignment with everything that storing its answer needs. `state` and `version` are those before the wait for
+    the member's row: whoever writes checks them again in that statement, or reads the row again."""
 
     id: int
     public: str
     unit_id: int
-    slot_id: int | None
     repeat_number: int
     order_number: int
     swapped: bool
@@ -125,7 +125,7 @@ def lock_assignment(cursor: Any, public: str, user_id: int) -> LockedAssignment 
     lock = " FOR UPDATE OF m" if is_postgres(cursor) else ""
     run(
         cursor,
-        f"""SELECT a.id, a.public, a.unit_id, a.slot_id, a.repeat_number, a.order_number, a.side_swapped, a.state,
+        f"""SELECT a.id, a.public, a.unit_id, a.repeat_number, a.order_number, a.side_swapped, a.state,
  a.version, a.opened_at, u.kind, u.output_a_id, u.output_b_id, r.position, u.expected, u.why, a.propensity, {_WHO}
  FROM annotation_assignment a
  JOIN annotation_unit u ON u.id = a.unit_id
@@ -140,7 +140,7 @@ def lock_assignment(cursor: Any, public: str, user_id: int) -> LockedAssignment 
     row = cursor.fetchone()
     if row is None:
         return None
-    assignment = LockedAssignment(*row[:17], who=MemberContext(*row[17:], user_id=user_id))
+    assignment = LockedAssignment(*row[:16], who=MemberContext(*row[16:], user_id=user_id))
     assignment.swapped, assignment.expected = bool(assignment.swapped), loads(assignment.expected)
     return assignment
 
@@ -296,11 +296,13 @@ def keep_draft(
 
 
 def take_answer(cursor: Any, assignment: LockedAssignment, now: datetime) -> bool:
-    """Mark an open assignment as submitted. Returns False if it is no longer open."""
+    """Mark an open assignment as submitted. Returns False if it is no longer open, or has no slot but needs one: it was
+    read before the member's row was locked, and may have been expired and reopened meanwhile."""
+    slot = " AND slot_id IS NOT NULL" if assignment.needs_slot else ""
     run(
         cursor,
-        """UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
- WHERE id = %s AND state = 'open'""",
+        f"""UPDATE annotation_assignment SET state = 'submitted', version = version + 1, submitted_at = %s, draft = NULL
+ WHERE id = %s AND state = 'open'{slot}""",
         [now, assignment.id],
     )
     return cursor.rowcount == 1

@@ -17,15 +17,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from annotation.models import Assignment, Campaign, Comparison, Judgement, Slot
+from annotation.models import Assignment, Campaign, Comparison, Judgement, Rating, Slot
 from annotation.services import judging_acts, judging_later
 from annotation.services.judging import get_next_assignment, submit_answer
 from annotation.services.judging_acts import save_draft
 from annotation.services.judging_handout import return_expired_slots
+from annotation.services.judging_rows import lock_member
 from evalapp.accounts.models import User
 from evalapp.ops.ports import wait_until
 from tests.annotation.services.judging_helpers import open_for
@@ -252,3 +253,44 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     tabs[0].join()
     check_slots(campaign)
     assert (len(answers), answers[0].extra, released) == (1, False, [0])
+
+
+@pytest.mark.server("postgres")
+@pytest.mark.promise("overlap", "late")
+def test_answer_does_not_count_if_its_slot_went_to_another_while_it_waited(
+    postgres_db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer has read that its assignment is open with a slot, and waits for the row of the member. Meanwhile the
+    lease ends, another annotator gets the slot, and a draft of the other tab reopens the assignment without one."""
+    cast = make_cast()
+    campaign = open_for(cast, items=1, systems=("sys-a",), overlap=1)
+    shown = get_next_assignment(user=cast.annotator, campaign_id=campaign.pk).shown
+    assert shown is not None
+    original = timezone.now
+    monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(minutes=40))
+    answers: list[Any] = []
+
+    def answer() -> None:
+        try:
+            answers.append(
+                submit_answer(
+                    user=cast.annotator, public=shown.public, submission=uuid4(), answer={"likert-quality": 3}
+                )
+            )
+        finally:
+            connection.close()
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        assert lock_member(cursor, campaign.pk, cast.annotator.pk) is not None
+        tab = threading.Thread(target=answer)
+        tab.start()
+        wait_until_another_transaction_waits(cursor)
+        assert return_expired_slots() == 1
+        other = get_next_assignment(user=cast.owner, campaign_id=campaign.pk).shown
+        assert other is not None
+        assert not save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
+    tab.join()
+    assert [one.extra for one in answers] == [True]
+    submit_answer(user=cast.owner, public=other.public, submission=uuid4(), answer={"likert-quality": 4})
+    check_slots(campaign)
+    assert Judgement.objects.filter(extra=False).count() == Rating.objects.count() == campaign.unit_count
