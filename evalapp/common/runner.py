@@ -2,6 +2,7 @@
 run."""
 
 import contextlib
+import functools
 import gc
 import logging
 import math
@@ -298,13 +299,20 @@ def _work(run: Run, context: RunContext, by_worker: bool) -> tuple[str, dict[str
 def _skip_loaded_objects() -> Iterator[None]:
     """Keep full collections of garbage from visiting what exists before a run, mainly loaded modules: with Django and
     torch each takes a tenth of a second, and reading stored rows causes dozens."""
-    was_frozen = gc.get_freeze_count() > 0
+    was_frozen = _is_frozen()
     gc.freeze()
     try:
         yield
     finally:
         if not was_frozen:
             gc.unfreeze()
+
+
+@functools.cache
+def _is_frozen() -> bool:
+    """Whether this process had excluded objects from collection before its first run: counting them takes up to half a
+    second."""
+    return gc.get_freeze_count() > 0
 
 
 def _fail(cause: str, error: str, **fields: Any) -> tuple[str, dict[str, Any]]:
