@@ -81,7 +81,7 @@ def restore_filter(*, row: RaterFilter, user: User) -> RaterFilter:
 
 @transaction.atomic
 def _set(row: RaterFilter, user: User, *, withdrawn: bool) -> RaterFilter:
-    row = RaterFilter.objects.select_for_update(of=("self",)).select_related("project").get(pk=row.pk)
+    row = RaterFilter.objects.select_for_update().get(pk=row.pk)
     if row.is_active is not withdrawn:
         return row
     row.withdrawn_at = timezone.now() if withdrawn else None

@@ -66,13 +66,13 @@ def save_draft(*, user: User, public: str, version: int, draft: Any) -> Draft:
             raise Conflict(_("The campaign is closed, so answers can no longer be changed."))
         lease_until = now + timedelta(minutes=sheet.lease_minutes)
         # A version beyond the column's range follows no stored one.
-        state = (
+        kept = (
             judging_rows.keep_draft(cursor, assignment, version, text, now, lease_until)
             if version < 2**31 - 1
             else None
         )
-        if state is not None:
-            return Draft(version + 1, now, lease_until, _holds(cursor, assignment, state, lease_until))
+        if kept is not None:
+            return Draft(version + 1, now, lease_until, _holds(cursor, assignment, *kept, lease_until))
     row = Assignment.objects.get(pk=assignment.id)
     if row.draft_version == version + 1 and row.draft == draft and row.draft_saved_at:
         # The same call again, because its response was lost.
@@ -107,12 +107,15 @@ def check_storable(name: str, value: Any) -> None:
         raise BadInput.for_field(name, UNSTORABLE)
 
 
-def _holds(cursor: Any, assignment: LockedAssignment, state: str, lease_until: datetime) -> bool:
+def _holds(cursor: Any, assignment: LockedAssignment, state: str, slot: int | None, lease_until: datetime) -> bool:
     """Whether the answer would count. An expired assignment is reopened, with a slot if its unit has a free one."""
-    if state != Assignment.State.EXPIRED:
-        return state in {Assignment.State.OPEN, Assignment.State.SUBMITTED}
-    slot = take_free_slot(cursor, assignment.unit_id) if assignment.needs_slot else None
-    Assignment.objects.filter(pk=assignment.id).update(state=Assignment.State.OPEN, slot=slot, lease_until=lease_until)
+    if state == Assignment.State.SKIPPED:
+        return False
+    if state == Assignment.State.EXPIRED:
+        slot = take_free_slot(cursor, assignment.unit_id) if assignment.needs_slot else None
+        Assignment.objects.filter(pk=assignment.id).update(
+            state=Assignment.State.OPEN, slot=slot, lease_until=lease_until
+        )
     return slot is not None or not assignment.needs_slot
 
 

@@ -241,7 +241,7 @@ def make_units(
 ) -> Campaign:
     """Create all units and slots and open the campaign, in one transaction. Idempotent."""
     with transaction.atomic():
-        campaign = Campaign.objects.select_for_update(of=("self",)).select_related("project").get(pk=campaign_id)
+        campaign = Campaign.objects.select_for_update().get(pk=campaign_id)
         if campaign.state != Campaign.State.DRAFT:
             return campaign
         rows = choose_units(campaign)

@@ -28,7 +28,8 @@ _WHO = """c.id, c.created_at, c.revision, c.state, s.role, s.pseudonym, s.campai
 
 @dataclass(slots=True)
 class MemberContext:
-    """An annotator in a campaign, read while their member row is locked."""
+    """An annotator in a campaign. The counters of the member's row are current, because it is locked; the states of
+    campaign and role are those before the wait for that lock."""
 
     campaign_id: int
     stamp: Any
@@ -278,26 +279,26 @@ def count_given(who: MemberContext, practice: bool) -> Statement:
 
 def keep_draft(
     cursor: Any, assignment: LockedAssignment, version: int, draft_json: str, now: datetime, lease_until: datetime
-) -> str | None:
+) -> tuple[str, int | None] | None:
     """Save a draft if its version is still `version`, and renew the lease of an unanswered assignment. Returns the
-    assignment's state, or None if another request saved the draft first."""
+    assignment's state and slot, or None if another request saved the draft first."""
     run(
         cursor,
         """UPDATE annotation_assignment SET draft = %s, draft_version = draft_version + 1, draft_saved_at = %s,
  lease_until = CASE WHEN state IN ('open', 'expired') THEN %s ELSE lease_until END WHERE id = %s AND draft_version = %s
- RETURNING state""",
+ RETURNING state, slot_id""",
         [draft_json, now, lease_until, assignment.id, version],
     )
     row = cursor.fetchone()
-    return row[0] if row else None
+    return (row[0], row[1]) if row else None
 
 
 # ---- answering --------------------------------------------------------------------------------------------
 
 
 def take_answer(cursor: Any, assignment: LockedAssignment, now: datetime) -> bool:
-    """Mark an open assignment as submitted. Returns False if it is no longer open, or has no slot but needs one: it was
-    read before the member's row was locked, and may have been expired and reopened meanwhile."""
+    """Mark an open assignment as submitted. Returns False if it is no longer open or lacks a slot that it needs: it may
+    have been expired and reopened since it was read."""
     slot = " AND slot_id IS NOT NULL" if assignment.needs_slot else ""
     run(
         cursor,

@@ -116,8 +116,7 @@ def join_study(*, recruitment: Recruitment, applicant: Applicant, entry: Entry) 
     the same participant."""
     free_failed_places(recruitment)
     with transaction.atomic():
-        locked = Recruitment.objects.select_for_update(of=("self",)).select_related("campaign__project")
-        recruitment = locked.get(pk=recruitment.pk)
+        recruitment = Recruitment.objects.select_for_update().get(pk=recruitment.pk)
         known = find_participant(recruitment, applicant)
         if known is not None:
             return known

@@ -84,7 +84,7 @@ def update_recruitment(*, recruitment: Recruitment, user: User | None, changes: 
     """Change settings. Participants keep the consent text that they agreed to; rules apply to those who end later."""
     if not isinstance(changes, dict):
         raise BadInput(_("Send an object with the fields that change."))
-    row = Recruitment.objects.select_for_update(of=("self",)).select_related("campaign__project").get(pk=recruitment.pk)
+    row = Recruitment.objects.select_for_update().get(pk=recruitment.pk)
     settings = dict(row.settings)
     if changes.get("platform"):
         # Its parameters replace the stored ones, except where the changes name others.

@@ -101,7 +101,7 @@ def confirm_reference(*, user: User, public: str, submission: UUID, better: str)
 
 def _confirm(member: WritingMember, row: WrittenReference, submission: UUID, better: str) -> None:
     WritingUnit.objects.select_for_update(no_key=True).get(pk=row.unit_id)
-    fresh = WrittenReference.objects.select_for_update(of=("self",)).select_related("unit").get(pk=row.pk)
+    fresh = WrittenReference.objects.select_for_update().get(pk=row.pk)
     verdict = _verdict(_is_swapped(member, row), better)
     known = WrittenConfirmation.objects.filter(submission=submission).first()
     if known is not None and (known.written_id, known.member_id, known.verdict) == (row.pk, member.pk, verdict):

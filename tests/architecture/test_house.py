@@ -3,6 +3,7 @@ models with one `visible_to`, a clean deployment check, a valid OpenAPI document
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -226,3 +227,31 @@ def test_browser_tests_expect_what_a_page_will_show():
     assert files
     lines = [(path.name, line) for path in files for line in path.read_text(encoding="utf-8").splitlines()]
     assert [f"{name}: {line}" for name, line in lines if read.search(line)] == []
+
+
+def find_stale_joins(code: str) -> list[int]:
+    """Lines of queries that lock one table and join others: PostgreSQL reads joined rows before it waits for the lock.
+    Rows that are read after the lock, by a query of their own, are current."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
+        names, is_partial, call = set(), False, node
+        while isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            names.add(call.func.attr)
+            is_partial |= call.func.attr == "select_for_update" and any(word.arg == "of" for word in call.keywords)
+            call = call.func.value
+        if is_partial and "select_related" in names:
+            found.append(node.lineno)
+    return sorted(set(found))
+
+
+def test_locked_rows_are_not_joined_with_others():
+    joined = 'Row.objects.select_for_update(of=("self",)).select_related("project")'
+    assert find_stale_joins(f"x = 1\nrow = {joined}.get(pk=1)") == [2]
+    assert find_stale_joins('Row.objects.select_for_update(of=("self",)).get(pk=1)') == []
+    found = {
+        str(path.relative_to(ROOT)): lines
+        for name in OURS
+        for path in sorted((ROOT / name).rglob("*.py"))
+        if (lines := find_stale_joins(path.read_text()))
+    }
+    assert found == {}, "read related rows after the lock"

@@ -158,6 +158,20 @@ def wait_until_another_transaction_waits(cursor: Any) -> None:
     assert wait_until(waits, 300)
 
 
+def start_thread(act: Callable[[], Any], results: list[Any]) -> threading.Thread:
+    """Begin `act` in a thread with a database connection of its own; its result is added to `results`."""
+
+    def run() -> None:
+        try:
+            results.append(act())
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
 @pytest.mark.promise("overlap", "late", "draft")
 @pytest.mark.parametrize("meanwhile", ["answer", "next"])
 def test_draft_and_another_act_after_the_lease_use_one_slot(
@@ -178,24 +192,18 @@ def test_draft_and_another_act_after_the_lease_use_one_slot(
     }
     results: list[Any] = []
 
-    def other_tab() -> None:
-        try:
-            results.append(acts[meanwhile]())
-        finally:
-            connection.close()
-
-    tab = threading.Thread(target=other_tab)
+    tabs: list[threading.Thread] = []
     take = judging_acts.take_free_slot
 
     def take_slowly(cursor: Any, unit: int) -> int | None:
         slot = take(cursor, unit)
-        tab.start()
-        tab.join(0.5)  # the other tab is in the middle of its action, or waits for this one
+        tabs.append(start_thread(acts[meanwhile], results))
+        tabs[0].join(0.5)  # the other tab is in the middle of its action, or waits for this one
         return slot
 
     monkeypatch.setattr(judging_acts, "take_free_slot", take_slowly)
     assert save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
-    tab.join()
+    tabs[0].join()
     assert len(results) == 1
     check_slots(campaign)
     if meanwhile == "answer":
@@ -219,17 +227,6 @@ def test_lease_that_ends_during_a_late_answer_frees_no_used_slot(
     assert return_expired_slots() == 1
     answers: list[Any] = []
     released: list[int] = []
-
-    def start_thread(act: Callable[[], Any], results: list[Any]) -> threading.Thread:
-        def run() -> None:
-            try:
-                results.append(act())
-            finally:
-                connection.close()
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        return thread
 
     store = judging_later._store_late
 
@@ -270,25 +267,17 @@ def test_answer_does_not_count_if_its_slot_went_to_another_while_it_waited(
     monkeypatch.setattr("django.utils.timezone.now", lambda: original() + timedelta(minutes=40))
     answers: list[Any] = []
 
-    def answer() -> None:
-        try:
-            answers.append(
-                submit_answer(
-                    user=cast.annotator, public=shown.public, submission=uuid4(), answer={"likert-quality": 3}
-                )
-            )
-        finally:
-            connection.close()
-
+    answer = {"user": cast.annotator, "public": shown.public, "submission": uuid4(), "answer": {"likert-quality": 3}}
     with transaction.atomic(), connection.cursor() as cursor:
         assert lock_member(cursor, campaign.pk, cast.annotator.pk) is not None
-        tab = threading.Thread(target=answer)
-        tab.start()
+        tab = start_thread(lambda: submit_answer(**answer), answers)
         wait_until_another_transaction_waits(cursor)
         assert return_expired_slots() == 1
         other = get_next_assignment(user=cast.owner, campaign_id=campaign.pk).shown
         assert other is not None
-        assert not save_draft(user=cast.annotator, public=shown.public, version=0, draft={"note": "x"}).holds
+        for version in range(2):
+            draft = {"note": str(version)}
+            assert not save_draft(user=cast.annotator, public=shown.public, version=version, draft=draft).holds
     tab.join()
     assert [one.extra for one in answers] == [True]
     submit_answer(user=cast.owner, public=other.public, submission=uuid4(), answer={"likert-quality": 4})

@@ -70,7 +70,7 @@ def disconnect_identity(*, pk: int, user: User, passwords_allowed: bool) -> None
 
 
 def _lock_identity(claimed: ClaimedIdentity) -> Identity | None:
-    rows = Identity.objects.select_for_update(of=("self",)).select_related("user")
+    rows = Identity.objects.select_for_update()
     return rows.filter(issuer=claimed.provider.issuer, subject=claimed.subject).first()
 
 

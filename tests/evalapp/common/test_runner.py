@@ -53,7 +53,7 @@ def test_full_collections_skip_what_exists_before_a_run(cast, monkeypatch):
 
 
 def test_frozen_objects_are_counted_once_in_a_process(cast, monkeypatch):
-    """Counting visits each of them, which took a third of the time of all tests."""
+    """Counting visits every object, which took a third of the time of all tests."""
     counted: list[int] = []
     runner._is_frozen.cache_clear()
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(1) or 1)

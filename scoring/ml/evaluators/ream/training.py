@@ -128,7 +128,7 @@ class Preparer:
             metrics = [kept[f"metric.{place}"].numpy() for place in range(len(items))]
             vectors = kept["vectors"].numpy()
         else:
-            metrics = self._metrics(items, foreign, part)
+            metrics = self._metrics(items, columns, part)
             records = [
                 replace(item.query, text=text) for item, texts in zip(items, columns, strict=True) for text in texts
             ]
@@ -138,20 +138,21 @@ class Preparer:
         gold = [ItemGold(matrix, item.human, len(item.references)) for matrix, item in zip(metrics, items, strict=True)]
         return PreparedItems(gold, [int(at) for at in start[:-1]], vectors)
 
-    def _metrics(self, items: Sequence[QueryItem], foreign: Sequence[tuple[str, ...]], part: str) -> list[Floats]:
-        """(outputs, references + foreign answers) of each item. Columns of foreign answers are nan where no reliability
-        is computed from them."""
+    def _metrics(self, items: Sequence[QueryItem], columns: Sequence[tuple[str, ...]], part: str) -> list[Floats]:
+        """(outputs, references and foreign answers) of each item, whose texts are `columns`. Values of foreign answers
+        are nan where no reliability is computed from them."""
         tick = self.job.report_phase(f"{self.metric.name} of {part}")
-        pairs = list(zip(items, foreign, strict=True))
         if self.metric.depends_on_batch:
-            return measure_pairs(
-                self.metric, [Query(item.outputs, (*item.references, *more)) for item, more in pairs], tick
-            )
+            whole = [Query(item.outputs, texts) for item, texts in zip(items, columns, strict=True)]
+            return measure_pairs(self.metric, whole, tick)
         own = stored_pairs(self.metric, [Query(item.outputs, item.references) for item in items], self.job.texts, tick)
+        foreign = [
+            Query(item.outputs, texts[len(item.references) :]) for item, texts in zip(items, columns, strict=True)
+        ]
         if part == "train" and not self.job.flag("gold_margin"):
-            others = [np.full((len(item.outputs), len(more)), np.nan) for item, more in pairs]
+            others = [np.full((len(query.hypotheses), len(query.references)), np.nan) for query in foreign]
         else:
-            others = measure_pairs(self.metric, [Query(item.outputs, more) for item, more in pairs], tick)
+            others = measure_pairs(self.metric, foreign, tick)
         return [np.hstack(both) for both in zip(own, others, strict=True)]
 
     def _vectors(self, records: Sequence[Record], part: str) -> Vectors:
