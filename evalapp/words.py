@@ -16,7 +16,7 @@ Everything else separates. A text of punctuation alone has no words.
 
 `retrieval.index.tokens` is a sibling: its indexes are saved, so its tokens keep their own treatment of apostrophes
 and of numbers with a full stop or comma, but the normal form and the classes of characters are those of this module.
-A change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` is a change of the format of these indexes."""
+A change of `normalise`, `UNSPACED_BLOCKS` or `character_classes` changes the format of its indexes."""
 
 import re
 import unicodedata

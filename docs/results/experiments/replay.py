@@ -112,7 +112,7 @@ def learn_comparisons(
     features: Floats, first: npt.NDArray[np.int64], second: npt.NDArray[np.int64], verdict: npt.NDArray[np.str_],
     group: npt.NDArray[np.int64],
 ) -> Learn:  # fmt: skip
-    """`ridge` on the comparisons of the judged outputs, of which each is in one pair."""
+    """`ridge` on the comparisons of the judged outputs; each output is in one pair."""
     wins = np.array([WINS[one] for one in verdict])
 
     def fit(standard: Floats, learned: Bools) -> Solution:
@@ -253,7 +253,7 @@ def count_draws(run: Run, is_slow: bool = False) -> int:
 
 def replay_comparisons(run: Run, compared: Compared, share: float) -> Result:
     """Draws of a share of the compared pairs of each pair of systems, as `replay`. Intervals are about items like
-    these, so they are wider than the errors against all judgements of these items require."""
+    these, so they are wider than the errors against all judgements of the same items require."""
     whole = compared.rank(np.ones(len(compared.pair), dtype=np.bool_), 0).human
     target = {row.system: row.estimate.value for row in whole.systems}
     pairs, places = np.unique(compared.pair, return_index=True)

@@ -34,12 +34,12 @@ def cross_fit(
     progress: Report | None = None,
     **options: Any,
 ) -> CrossFitted:
-    """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold, of which an eighth
-    chooses its weights if anything does. `folds` may also be the train and dev part of each model (`fold_parts`).
+    """Train `folds` models of the evaluator `name` on `data`, each on the groups outside its fold; an eighth of that
+    part chooses its weights if anything does. `folds` may also be the train and dev part of each model (`fold_parts`).
 
-    `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and vectors of
-    texts by a frozen encoder, which the folds share. `profile`, `seed`, `progress` and `options` are as in `fit`.
-    Raises `TrainingDataError` if there are fewer than two groups per fold.
+    `folder` stores checkpoints, the models of finished folds, so that an interrupted training continues, and what the
+    folds share: vectors of texts by a frozen encoder, values of a metric. `profile`, `seed`, `progress` and `options`
+    are as in `fit`. Raises `TrainingDataError` if there are fewer than two groups per fold.
     """
     entry = get_entry(name)
     check_dataset(data, "cross_fit()")

@@ -135,7 +135,7 @@ class FitJob:
 
     @property
     def texts(self) -> Path:
-        """The folder of cached text vectors by a frozen encoder."""
+        """The folder of stored vectors of texts by a frozen encoder, and of values of a metric."""
         return (self.shared or self.folder) / "texts"
 
     @property
