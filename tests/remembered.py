@@ -28,8 +28,8 @@ _memories: dict[str, Memory] = {}
 def make_once(name: str, make: Callable[[], Made]) -> Made:
     """Call `make`, or repeat what it did to the database and return a copy of its result.
 
-    It is called if the rows are others than at its first call, and on other databases than SQLite. Files that it
-    writes must stay.
+    It is called if the rows are others than at its last call, as after a test that emptied the tables, and on other
+    databases than SQLite. Files that it writes must stay.
     """
     if connection.vendor != "sqlite":
         return make()
@@ -38,8 +38,7 @@ def make_once(name: str, make: Callable[[], Made]) -> Made:
         _write(memory)
         return pickle.loads(memory.result)
     made = make()
-    if memory is None:
-        _memories[name] = Memory(before, _read(), pickle.dumps(made))
+    _memories[name] = Memory(before, _read(), pickle.dumps(made))
     return made
 
 
