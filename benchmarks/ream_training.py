@@ -1,4 +1,4 @@
-"""One training epoch of ream on cached vectors and masked matrices, against edge lists with the encoder in the loop.
+"""One training epoch of ream on cached vectors and dense matrices, against edge lists with the encoder in the loop.
 
 Both draw the same sets and negatives and start from the same weights; their first losses are compared. The alternative
 reads each distinct pair of a batch once, with the frozen encoder, sorted by length; its attention is torch-geometric's
@@ -23,10 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 from _texts import machine, make_queries, read_texts, spread
 from torch_geometric.nn import GATv2Conv
-from torch_geometric.utils import scatter
 
 from scoring.ml.evaluators.ream import training
-from scoring.ml.evaluators.ream.network import ReamNetwork, complete_edges
+from scoring.ml.evaluators.ream.network import ReamNetwork, attend_edges
 from scoring.ml.evaluators.ream.vectors import PairEncoder, Reading, resolve_layer
 from scoring.ml.registry import get_entry, load
 from scoring.ml.training.job import FitJob
@@ -48,11 +47,9 @@ class EdgeNetwork(torch.nn.Module):
         self.out = torch.nn.Linear(own.heads * own.size, 1)
         self.out.load_state_dict(dense.out.state_dict())
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        sizes = mask.sum(dim=1)
-        owner = torch.repeat_interleave(torch.arange(len(x)), sizes)
-        z = self.attention(x[mask], complete_edges(sizes))
-        return torch.tanh(self.out(scatter(z, owner, dim=0, dim_size=len(x), reduce="max")).squeeze(-1))
+    def forward(self, x: torch.Tensor, groups: Sequence[torch.Tensor]) -> torch.Tensor:
+        z = torch.cat([attend_edges(self.attention, x, rows).amax(dim=1) for rows in groups])
+        return torch.tanh(self.out(z).squeeze(-1))
 
 
 def make_data(texts: list[str], queries: int, references: int, seed: int) -> Dataset:
@@ -138,7 +135,7 @@ def main() -> None:
     ours, loops, gaps = [], [], []
     for _ in range(options.runs):
         network = fresh(job, job.encoder.width)
-        epochs = training.Epochs(network, prepared, samples, job, "cpu")
+        epochs = training.Epochs(network, prepared, samples, job, prepared.make_reader("cpu"))
         seconds, steps, loss = one_epoch(network, epochs(0), None)
         ours.append(seconds)
         edges = EdgeNetwork(fresh(job, job.encoder.width))
@@ -149,7 +146,7 @@ def main() -> None:
             encodings = reader.tokenize([records[int(row)] for row in rows]).encodings
             return reader.engine.map(encodings, reader.pool)
 
-        loop = training.TunedEpochs(edges, prepared, samples, job, "cpu", read)
+        loop = training.Epochs(edges, prepared, samples, job, read)
         seconds, done, other = one_epoch(edges, loop(0), options.loop_steps)
         loops.append(seconds / done * steps)
         gaps.append(abs(loss - other))

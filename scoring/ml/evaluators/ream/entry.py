@@ -99,7 +99,7 @@ ENTRIES = (
             choice(
                 "attention",
                 ("dense", "pyg"),
-                "How the attention is computed: masked matrices, or edge lists of torch-geometric for very large sets.",
+                "How the attention is computed: matrices, or edge lists of torch-geometric for very large sets.",
                 advanced=True,
             ),
         ),

@@ -32,6 +32,9 @@ from scoring.ml.training.frame import count_steps, probe_rows
 from scoring.ml.training.job import FitJob, Plan
 from scoring.ml.types import Dataset, Item, Record
 
+#: Pairs of references whose attention is computed at once.
+MOST_PAIRS = 1 << 16
+
 
 class Ream(TrainedEvaluator):
     """s(q, R) in (-1, 1): the predicted Pearson correlation, over answers to query q, of a multi-reference metric with
@@ -267,32 +270,16 @@ class Ream(TrainedEvaluator):
 
     def _read(self, vectors: Any, sets: Sequence[Sequence[int]]) -> Floats:
         net = cast(ReamNetwork, self.network)
-        result = np.empty(len(sets))
-        order = np.argsort([len(nodes) for nodes in sets], kind="stable")
-        x_all = torch.from_numpy(vectors).to(self.device, next(net.parameters()).dtype)
-        start = 0
-        while start < len(order):
-            longest = len(sets[int(order[start])])
-            end = start
-            # As many as keep the attention matrix small.
-            while end < len(order) and (end - start + 1) * max(longest, len(sets[int(order[end])])) ** 2 <= 1 << 16:
-                longest = len(sets[int(order[end])])
-                end += 1
-            rows = order[start : max(end, start + 1)]
-            longest = max(len(sets[int(row)]) for row in rows)
-            index = np.zeros((len(rows), longest), dtype=np.int64)
-            mask = np.zeros((len(rows), longest), dtype=np.bool_)
-            for place, row in enumerate(rows):
-                nodes = sets[int(row)]
-                index[place, : len(nodes)], mask[place, : len(nodes)] = nodes, True
-            x = x_all[torch.from_numpy(index).to(x_all.device)]
-            keep = torch.from_numpy(mask).to(x_all.device)
-            edges = self.options["attention"] == "pyg"
-            with torch.inference_mode():
-                scores = net.forward_edges(x, keep) if edges else net(x, keep)
-            result[rows] = scores.double().cpu().numpy()
-            start += len(rows)
-        return result
+        x = torch.from_numpy(vectors).to(self.device, next(net.parameters()).dtype)
+        parts: list[list[int]] = []
+        for numbers in training.group_by_size(sets):
+            most = max(1, MOST_PAIRS // len(sets[numbers[0]]) ** 2)
+            parts += [numbers[at : at + most] for at in range(0, len(numbers), most)]
+        groups = [torch.tensor([list(sets[number]) for number in part], device=x.device) for part in parts]
+        read = net.forward_edges if self.options["attention"] == "pyg" else net
+        with torch.inference_mode():
+            scores = read(x, groups).double().cpu().numpy()
+        return np.asarray(scores[np.argsort(np.concatenate(parts))])
 
 
 def _item_rng(seed: int, item: str) -> np.random.Generator:

@@ -6,24 +6,14 @@ Vectors are passed in.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Self
 
 import torch
-from torch.nn import functional
 
-from scoring.ml.evaluators.ream.network import SLOPE, DenseGATv2, ReamNetwork
+from scoring.ml.evaluators.ream.network import ReamNetwork, Sides
 
 # Numbers in one tensor of pairs: 2 MB of floats, which stay in a core's cache.
 LARGEST = 1 << 19
-
-
-class Sides(NamedTuple):
-    """A text's contributions to pairs: `values` (n, heads, size) that are summed, and its part of a logit as source
-    (`source`) and as target (`target`), (n, heads, size) or (n, heads)."""
-
-    values: torch.Tensor
-    source: torch.Tensor
-    target: torch.Tensor
 
 
 class GrownSet:
@@ -45,12 +35,12 @@ class GrownSet:
     @torch.inference_mode()
     def of(cls, network: ReamNetwork, x: torch.Tensor) -> Self:
         """The set of the vectors x (n, width); n may be 0."""
-        sides = _sides(network, x)
+        sides = network.attention.project(x)
         n = len(x)
         z, log_sum = torch.empty_like(sides.values), sides.values.new_empty(sides.values.shape[:2])
         step = max(1, LARGEST // max(1, sides.source.numel()))
         for at in range(0, n, step):
-            logits = _logits(network, sides.target[at : at + step, None], sides.source[None])  # (i, j, heads)
+            logits = network.attention.compare(sides.target[at : at + step, None], sides.source[None])  # (i, j, heads)
             log_sum[at : at + step] = logits.logsumexp(dim=1)
             z[at : at + step] = torch.einsum("ijh,jhc->ihc", logits.softmax(dim=1), sides.values)
         return cls(network, sides, z, log_sum)
@@ -63,14 +53,14 @@ class GrownSet:
     @torch.inference_mode()
     def with_each(self, x: torch.Tensor) -> torch.Tensor:
         """(k,) s(q, R + r) for each text r of the vectors x (k, width)."""
-        new = _sides(self.network, x)
+        new = self.network.attention.project(x)
         result = new.values.new_empty(len(x))
         step = max(1, LARGEST // max(1, self.z.numel()))
         for at in range(0, len(x), step):
             part = Sides(*(side[at : at + step] for side in new))
             graph = self._own_mean(part)
             if len(self):
-                logits = _logits(self.network, self.sides.target[None], part.source[:, None])  # (k, n, heads)
+                logits = self.network.attention.compare(self.sides.target[None], part.source[:, None])  # (k, n, heads)
                 share = torch.sigmoid(logits - self.log_sum)[..., None]
                 graph = torch.maximum(graph, torch.lerp(self.z[None], part.values[:, None], share).amax(dim=1))
             result[at : at + step] = self._read(graph)
@@ -78,29 +68,10 @@ class GrownSet:
 
     def _own_mean(self, new: Sides) -> torch.Tensor:
         """(k, heads, size) z of each new text, which looks at the set and at itself."""
-        own = _logits(self.network, new.target, new.source)[:, None]  # (k, 1, heads)
-        others = _logits(self.network, new.target[:, None], self.sides.source[None])  # (k, n, heads)
+        own = self.network.attention.compare(new.target, new.source)[:, None]  # (k, 1, heads)
+        others = self.network.attention.compare(new.target[:, None], self.sides.source[None])  # (k, n, heads)
         alpha = torch.cat([others, own], dim=1).softmax(dim=1)
         return torch.einsum("knh,nhc->khc", alpha[:, :-1], self.sides.values) + alpha[:, -1, :, None] * new.values
 
     def _read(self, graph: torch.Tensor) -> torch.Tensor:
-        network = self.network
-        return torch.tanh(network.out(graph.flatten(1) + network.attention.bias).squeeze(-1))
-
-
-def _sides(network: ReamNetwork, x: torch.Tensor) -> Sides:
-    attention = network.attention
-    shape = (len(x), attention.heads, attention.size)
-    if isinstance(attention, DenseGATv2):
-        left = attention.lin_l(x).view(shape)
-        return Sides(left, left, attention.lin_r(x).view(shape))
-    values = attention.lin(x).view(shape)
-    return Sides(values, (values * attention.att_src).sum(-1), (values * attention.att_dst).sum(-1))
-
-
-def _logits(network: ReamNetwork, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
-    """(..., heads) from parts of both sides, broadcast."""
-    both = functional.leaky_relu(target + source, SLOPE)
-    if isinstance(network.attention, DenseGATv2):
-        return torch.einsum("...hc,hc->...h", both, network.attention.att[0])
-    return both
+        return self.network.read(graph.flatten(1) + self.network.attention.bias)

@@ -1,6 +1,6 @@
 """The prediction model: one graph-attention layer on the complete graph of a set, max-pool, tanh (equations 3 to 5).
 
-Dense masked matrices and edge lists of torch-geometric compute the same on the same weights, whose names are
+Dense matrices and edge lists of torch-geometric compute the same on the same weights, whose names are
 torch-geometric's.
 
 Explained in docs/explanation/evaluators/ream.md#network.
@@ -8,7 +8,8 @@ Explained in docs/explanation/evaluators/ream.md#network.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch.nn import functional
@@ -18,15 +19,55 @@ from scoring.ml.network import Network
 SLOPE = 0.2
 
 
-class DenseGAT(torch.nn.Module):
+class Sides(NamedTuple):
+    """What texts contribute to the pairs of a set: `values` (..., heads, size) that are summed, and their parts of a
+    logit as source and as target, (..., heads, size) or (..., heads)."""
+
+    values: torch.Tensor
+    source: torch.Tensor
+    target: torch.Tensor
+
+    def take(self, rows: torch.Tensor) -> Sides:
+        """Those of the texts with these numbers, (*rows.shape, ...)."""
+
+        def gather(side: torch.Tensor) -> torch.Tensor:
+            return functional.embedding(rows, side.flatten(1)).unflatten(-1, side.shape[1:])
+
+        values = gather(self.values)
+        return Sides(values, values if self.source is self.values else gather(self.source), gather(self.target))
+
+
+class DenseAttention(torch.nn.Module):
+    """A graph-attention layer on complete graphs."""
+
+    bias: torch.Tensor
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads, self.size = heads, width // heads
+
+    def project(self, x: torch.Tensor) -> Sides:
+        """What vectors (..., width) contribute."""
+        raise NotImplementedError
+
+    def compare(self, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        """Logits (..., heads) from the parts of both sides, broadcast."""
+        raise NotImplementedError
+
+    def forward(self, sides: Sides) -> torch.Tensor:
+        """(sets, n, width) from sides (sets, n, ...)."""
+        logits = self.compare(sides.target[:, :, None], sides.source[:, None])  # (sets, i, j, heads)
+        return torch.einsum("bijh,bjhc->bihc", logits.softmax(dim=2), sides.values).flatten(2) + self.bias
+
+
+class DenseGAT(DenseAttention):
     """e_ij = LeakyReLU(a_src . W x_j + a_dst . W x_i), alpha = softmax over j, z_i = sum_j alpha_ij W x_j + b.
 
     Veličković et al. 2018; parameters as `torch_geometric.nn.GATConv(width, width // heads, heads)`.
     """
 
     def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.size = heads, width // heads
+        super().__init__(width, heads)
         self.lin = torch.nn.Linear(width, width, bias=False)
         self.att_src = torch.nn.Parameter(torch.empty(1, heads, self.size))
         self.att_dst = torch.nn.Parameter(torch.empty(1, heads, self.size))
@@ -34,26 +75,22 @@ class DenseGAT(torch.nn.Module):
         for weight in (self.lin.weight, self.att_src, self.att_dst):
             _glorot(weight)
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets, n, width) from x of that shape; mask (sets, n) True for references."""
-        sets, n, width = x.shape
-        w = self.lin(x).view(sets, n, self.heads, self.size)
-        source, target = (w * self.att_src).sum(-1), (w * self.att_dst).sum(-1)  # (sets, n, heads)
-        logits = functional.leaky_relu(target[:, :, None] + source[:, None, :], SLOPE)  # (sets, i, j, heads)
-        alpha = logits.masked_fill(~mask[:, None, :, None], float("-inf")).softmax(dim=2)
-        z = torch.einsum("bijh,bjhc->bihc", alpha, w)
-        return z.reshape(sets, n, width) + self.bias
+    def project(self, x: torch.Tensor) -> Sides:
+        values = self.lin(x).unflatten(-1, (self.heads, self.size))
+        return Sides(values, (values * self.att_src).sum(-1), (values * self.att_dst).sum(-1))
+
+    def compare(self, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        return functional.leaky_relu(target + source, SLOPE)
 
 
-class DenseGATv2(torch.nn.Module):
+class DenseGATv2(DenseAttention):
     """e_ij = a . LeakyReLU(W_l x_j + W_r x_i), alpha = softmax over j, z_i = sum_j alpha_ij W_l x_j + b.
 
     Brody et al. 2022; parameters as `torch_geometric.nn.GATv2Conv(width, width // heads, heads)`.
     """
 
     def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads, self.size = heads, width // heads
+        super().__init__(width, heads)
         self.lin_l = torch.nn.Linear(width, width)
         self.lin_r = torch.nn.Linear(width, width)
         self.att = torch.nn.Parameter(torch.empty(1, heads, self.size))
@@ -63,16 +100,15 @@ class DenseGATv2(torch.nn.Module):
             torch.nn.init.zeros_(layer.bias)
         _glorot(self.att)
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets, n, width) from x of that shape; mask (sets, n) True for references."""
-        sets, n, width = x.shape
-        left = self.lin_l(x).view(sets, n, self.heads, self.size)
-        right = self.lin_r(x).view(sets, n, self.heads, self.size)
-        both = functional.leaky_relu(right[:, :, None] + left[:, None, :], SLOPE)  # (sets, i, j, heads, size)
-        logits = torch.einsum("bijhc,hc->bijh", both, self.att[0])
-        alpha = logits.masked_fill(~mask[:, None, :, None], float("-inf")).softmax(dim=2)
-        z = torch.einsum("bijh,bjhc->bihc", alpha, left)
-        return z.reshape(sets, n, width) + self.bias
+    def project(self, x: torch.Tensor) -> Sides:
+        shape = (self.heads, self.size)
+        left = self.lin_l(x).unflatten(-1, shape)
+        return Sides(left, left, self.lin_r(x).unflatten(-1, shape))
+
+    def compare(self, target: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+        # One product with a matrix that holds the heads' vectors apart is faster than a product for each head.
+        apart = torch.block_diag(*self.att[0].unsqueeze(1))
+        return functional.linear(functional.leaky_relu(target + source, SLOPE).flatten(-2), apart)
 
 
 class ReamNetwork(Network):
@@ -89,24 +125,19 @@ class ReamNetwork(Network):
         torch.nn.init.normal_(self.out.weight, std=size**-0.5)
         torch.nn.init.zeros_(self.out.bias)
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """(sets,) reliabilities of sets of vectors x (sets, n, width), mask (sets, n) True for vectors."""
-        return self.read(self.attention(x, mask), mask)
+    def forward(self, x: torch.Tensor, groups: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The reliabilities of the sets of all `groups`, one after the other. A group (sets, n) has the rows in x
+        (k, width) of sets of equal size. Every vector is projected once, though it may be in several sets."""
+        sides = self.attention.project(x)
+        return torch.cat([self.read(self.attention(sides.take(rows)).amax(dim=1)) for rows in groups])
 
-    def read(self, z: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """The graph's vector and its reading: max-pool over the nodes, linear, tanh."""
-        graph = z.masked_fill(~mask[:, :, None], float("-inf")).amax(dim=1)
-        return torch.tanh(self.out(graph).squeeze(-1))
-
-    def forward_edges(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    def forward_edges(self, x: torch.Tensor, groups: Sequence[torch.Tensor]) -> torch.Tensor:
         """The same over edge lists by torch-geometric: no (n, n) matrix, for sets too large for one."""
-        from torch_geometric.utils import scatter
+        attend = self._edge_layer()
+        return torch.cat([self.read(attend_edges(attend, x, rows).amax(dim=1)) for rows in groups])
 
-        sizes = mask.sum(dim=1)
-        nodes = x[mask]
-        owner = torch.repeat_interleave(torch.arange(len(x), device=x.device), sizes)
-        z = self._edge_layer()(nodes, complete_edges(sizes))
-        graph = scatter(z, owner, dim=0, dim_size=len(x), reduce="max")
+    def read(self, graph: torch.Tensor) -> torch.Tensor:
+        """(sets,) from the greatest of each number over the nodes of a set (sets, width)."""
         return torch.tanh(self.out(graph).squeeze(-1))
 
     def _edge_layer(self) -> torch.nn.Module:
@@ -120,14 +151,14 @@ class ReamNetwork(Network):
         return layer.to(own.bias.device, own.bias.dtype).eval()
 
 
-def complete_edges(sizes: torch.Tensor) -> torch.Tensor:
-    """(2, sum n^2) every node of a set with every one, itself included; sets of `sizes` nodes end to end."""
-    edges, start = [], 0
-    for n in sizes.tolist():
-        nodes = torch.arange(start, start + n, device=sizes.device)
-        edges.append(torch.stack([nodes.repeat(n), nodes.repeat_interleave(n)]))
-        start += n
-    return torch.cat(edges, dim=1)
+def attend_edges(layer: torch.nn.Module, x: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
+    """Return (sets, n, width) of a `layer` of torch-geometric on the complete graphs of sets of equal size: `rows`
+    (sets, n) in the vectors `x` (k, width)."""
+    nodes = torch.arange(rows.numel(), device=x.device).view(rows.shape)
+    shape = (*rows.shape, rows.shape[1])
+    edges = torch.stack([nodes[:, None, :].expand(shape), nodes[:, :, None].expand(shape)]).flatten(1)
+    found: torch.Tensor = layer(x[rows.flatten()], edges)
+    return found.unflatten(0, rows.shape)
 
 
 def ream_loss(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,8 @@ from evalapp.stats.correlation.coefficients import spearman
 from scoring.ml.evaluators.ream.contrast import draw_own, list_worse
 from scoring.ml.evaluators.ream.entry import NEGATIVES
 from scoring.ml.evaluators.ream.gold import Floats, Nodes, Sample, draw_foreign, measure_noise
-from scoring.ml.evaluators.ream.training import PreparedItems, Sets
+from scoring.ml.evaluators.ream.network import ReamNetwork
+from scoring.ml.evaluators.ream.training import PreparedItems, predict_sets
 from scoring.ml.network import Network
 
 #: Sets of each item whose preference is measured.
@@ -54,14 +56,12 @@ def measure_preference(network: Network, prepared: PreparedItems, rng: np.random
     `DRAWS` sets of each of the `prepared` items, drawn by `rng`; chance level is 0.5, and equal predictions count half.
     1 - add is also the share of wrong references that a set would accept.
     """
-    device = str(next(network.parameters()).device)
-    sets = Sets(prepared)
     samples = draw_own(prepared.gold, list(range(len(prepared.gold))) * DRAWS, rng)
-    own = predict(network, sets, [(sample.item, sample.nodes) for sample in samples], device)
+    own = predict(network, prepared, [(sample.item, sample.nodes) for sample in samples])
     found = {}
     for kind in ("add", "replace"):
         worse = list_worse(samples, [kind], prepared, rng)
-        others = predict(network, sets, [pair for _, pair in worse], device)
+        others = predict(network, prepared, [pair for _, pair in worse])
         gap = own[[place for place, _ in worse]] - others
         found[kind] = float(((gap > 0) + (gap == 0) / 2).mean()) if len(gap) else float("nan")
     return found
@@ -76,22 +76,20 @@ def report(
 ) -> ReliabilityReport:
     """Return the metrics of a `network` on `samples` of `prepared` items; `rng` draws one perturbation of each kind per
     sample. `undefined` are drawn sets without gold."""
-    device = str(next(network.parameters()).device)
-    sets = Sets(prepared)
-    predicted = predict(network, sets, [(s.item, s.nodes) for s in samples], device)
+    predicted = predict(network, prepared, [(s.item, s.nodes) for s in samples])
     gold = np.array([sample.gold for sample in samples])
     size = np.array([len(sample.nodes) for sample in samples])
     figures = _figures(predicted, gold, size)
     zero = figures
     if undefined:
-        more = predict(network, sets, undefined, device)
+        more = predict(network, prepared, undefined)
         zero = _figures(
             np.concatenate([predicted, more]), np.concatenate([gold, np.zeros(len(more))]),
             np.concatenate([size, [len(nodes) for _, nodes in undefined]]),
         )  # fmt: skip
     accuracy, n_pairs = {}, {}
     for kind in NEGATIVES:
-        right = _orderings(kind, network, prepared, sets, samples, predicted, rng, device)
+        right = _orderings(kind, network, prepared, samples, predicted, rng)
         n_pairs[kind] = len(right)
         accuracy[kind] = float(np.mean(right)) if len(right) else float("nan")
     return ReliabilityReport(
@@ -110,16 +108,17 @@ def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> di
     return {"mse": mse, "constant": constant, "r2": r2, "spearman": spearman(predicted, gold).value}
 
 
-def predict(network: Network, sets: Sets, chosen: Sequence[tuple[int, Nodes]], device: str) -> Floats:
-    """Return (n,) the reliabilities that a `network` on `device` predicts for the `chosen` (item, nodes) of `sets`;
-    sets of similar size are read together."""
+def predict(network: Network, prepared: PreparedItems, chosen: Sequence[tuple[int, Nodes]]) -> Floats:
+    """Return (n,) the reliabilities that a `network` predicts for the `chosen` (item, nodes) of `prepared` items; sets
+    of similar size are read together."""
     values = np.empty(len(chosen))
     order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
+    read_vectors = prepared.make_reader(str(next(network.parameters()).device))
     with torch.no_grad():
         for at in range(0, len(order), 512):
             rows = order[at : at + 512]
-            x, mask = sets.batch([chosen[int(row)] for row in rows], device)
-            values[rows] = network(x, mask).double().cpu().numpy()
+            found = predict_sets(cast(ReamNetwork, network), prepared, [chosen[int(row)] for row in rows], read_vectors)
+            values[rows] = found.double().cpu().numpy()
     return values
 
 
@@ -127,11 +126,9 @@ def _orderings(
     kind: str,
     network: Network,
     prepared: PreparedItems,
-    sets: Sets,
     samples: Sequence[Sample],
     predicted: Floats,
     rng: np.random.Generator,
-    device: str,
 ) -> list[bool]:
     """For each sample whether the better of it and its perturbation was predicted; `remove` takes any reference."""
     others: list[tuple[int, Nodes]] = []
@@ -152,7 +149,7 @@ def _orderings(
         place.append(row)
     if not others:
         return []
-    scores = predict(network, sets, others, device)
+    scores = predict(network, prepared, others)
     right = []
     for score, (item_number, nodes), row in zip(scores, others, place, strict=True):
         gold = float(prepared.gold[item_number].reliabilities([nodes])[0])

@@ -161,7 +161,7 @@ class ReamTraining:
             job, max_epochs=job.integer("pretrain"), weight_decay=job.number("weight_decay"), better="preference",
             lower_is_better=False,
         )  # fmt: skip
-        epochs = contrast.ContrastEpochs(network, prepared, [], job, self.device)
+        epochs = contrast.ContrastEpochs(network, prepared, [], job, prepared.make_reader(self.device))
         return train_loop(
             network, epochs, settings, job, steps_per_epoch=epochs.steps, phase="contrast",
             evaluate=judge if dev is not None else None,
@@ -183,16 +183,16 @@ class ReamTraining:
         self, network: ReamNetwork, prepared: training.PreparedItems, samples: Sequence[Sample], encoder: PairEncoder
     ) -> training.Epochs:
         if not self.tuned:
-            return training.Epochs(network, prepared, samples, self.job, self.device)
+            return training.Epochs(network, prepared, samples, self.job, prepared.make_reader(self.device))
         self.train_encodings = self._encodings(self.items, "train", encoder)
 
-        def inputs(rows: Any) -> torch.Tensor:
+        def read_vectors(rows: training.Ints) -> torch.Tensor:
             from scoring.ml.engine import collate
 
             batch = collate(self.train_encodings.take(rows), encoder.tokenizing.pad_id, self.device)
             return pool(network.hidden(**batch.inputs), batch.attention_mask, encoder.pooling)
 
-        return training.TunedEpochs(network, prepared, samples, self.job, self.device, inputs)
+        return training.Epochs(network, prepared, samples, self.job, read_vectors)
 
     def _encodings(self, items: Sequence[training.QueryItem], part: str, encoder: PairEncoder) -> Any:
         job = self.job

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from scoring.ml.training.store import read_tensors, write_tensors
 from scoring.ml.types import Dataset, Record
 
 LEAST_OUTPUTS = 3
+Ints: TypeAlias = npt.NDArray[np.int64]
 Tick: TypeAlias = Callable[[int, int], object]
 
 
@@ -54,6 +55,10 @@ class PreparedItems:
     gold: list[ItemGold]
     start: list[int]
     vectors: Vectors
+
+    def make_reader(self, device: str) -> Callable[[Ints], torch.Tensor]:
+        """What reads the vectors of rows on a `device`."""
+        return lambda rows: torch.from_numpy(self.vectors[rows]).to(device)
 
 
 def query_items(
@@ -211,37 +216,53 @@ def draw_samples(
     return samples, undefined
 
 
-class Sets:
-    """Reference sets as padded tensors of their vectors."""
+def group_by_size(sets: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the numbers of the `sets` of each size."""
+    found: dict[int, list[int]] = {}
+    for number, nodes in enumerate(sets):
+        found.setdefault(len(nodes), []).append(number)
+    return list(found.values())
 
-    def __init__(self, prepared: PreparedItems) -> None:
-        self.prepared = prepared
-        self.vectors = torch.from_numpy(prepared.vectors)
 
-    def pad(self, sets: Sequence[tuple[int, Nodes]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """(sets, n) the rows of the vectors of (item, nodes), and which of the places are filled."""
-        longest = max(len(nodes) for _, nodes in sets)
-        rows = np.zeros((len(sets), longest), dtype=np.int64)
-        mask = np.zeros((len(sets), longest), dtype=np.bool_)
-        for place, (item, nodes) in enumerate(sets):
-            rows[place, : len(nodes)] = self.prepared.start[item] + np.array(nodes)
-            mask[place, : len(nodes)] = True
-        return rows, mask
+def predict_sets(
+    network: ReamNetwork,
+    prepared: PreparedItems,
+    sets: Sequence[tuple[int, Nodes]],
+    read_vectors: Callable[[Ints], torch.Tensor],
+) -> torch.Tensor:
+    """Return (n,) the reliabilities that a `network` predicts for `sets`, (item, nodes) of `prepared` items.
 
-    def batch(self, sets: Sequence[tuple[int, Nodes]], device: str) -> tuple[torch.Tensor, torch.Tensor]:
-        """x (sets, n, width) and mask (sets, n) of (item, nodes)."""
-        rows, mask = self.pad(sets)
-        return self.vectors[torch.from_numpy(rows)].to(device), torch.from_numpy(mask).to(device)
+    `read_vectors` returns the vectors (k, width) of k rows of `prepared.vectors`; it gets every row once. Sets of equal
+    size are read together, because attention costs the square of the largest set, and most sets are small.
+    """
+    by_size = group_by_size([nodes for _, nodes in sets])
+    rows = [
+        np.array([prepared.start[item] + np.array(nodes) for item, nodes in (sets[place] for place in places)])
+        for places in by_size
+    ]
+    needed, where = np.unique(np.concatenate([part.ravel() for part in rows]), return_inverse=True)
+    vectors = read_vectors(needed)
+    ends = np.cumsum([part.size for part in rows])[:-1]
+    numbers = [part.reshape(whole.shape) for part, whole in zip(np.split(where, ends), rows, strict=True)]
+    found = network(vectors, [torch.from_numpy(part).to(vectors.device) for part in numbers])
+    back = np.argsort(np.concatenate(by_size))
+    return found[torch.from_numpy(back).to(found.device)]
 
 
 class Epochs:
     """The losses of an epoch: samples in random order, with newly drawn negatives."""
 
     def __init__(
-        self, network: ReamNetwork, prepared: PreparedItems, samples: Sequence[Sample], job: FitJob, device: str
+        self,
+        network: ReamNetwork,
+        prepared: PreparedItems,
+        samples: Sequence[Sample],
+        job: FitJob,
+        read_vectors: Callable[[Ints], torch.Tensor],
     ) -> None:
-        self.network, self.prepared, self.samples, self.job, self.device = network, prepared, samples, job, device
-        self.sets = Sets(prepared)
+        self.network, self.prepared, self.samples, self.job = network, prepared, samples, job
+        #: The vectors of rows of `prepared.vectors`; with gradients, if the encoder learns.
+        self.read_vectors = read_vectors
         self.kinds = parse_kinds(job)
         #: The references of a sample that may be removed are the same in all epochs.
         self.removals: dict[tuple[int, Nodes], list[tuple[Nodes, float]]] = {}
@@ -296,44 +317,8 @@ class Epochs:
         return worse[int(rng.integers(len(worse)))] if worse else None
 
     def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
-        """(n,) predicted reliabilities, with gradients. Sets of equal size are read together: attention costs the
-        square of the largest set, and most sets are small."""
-        by_size: dict[int, list[int]] = {}
-        for place, (_item, nodes) in enumerate(sets):
-            by_size.setdefault(len(nodes), []).append(place)
-        parts = [
-            self.network(*self.sets.batch([sets[place] for place in places], self.device))
-            for places in by_size.values()
-        ]
-        order = np.concatenate([np.array(places) for places in by_size.values()])
-        back = torch.from_numpy(np.argsort(order)).to(parts[0].device)
-        return torch.cat(parts)[back]
-
-
-class TunedEpochs(Epochs):
-    """`Epochs` with a trained encoder: each pair of a batch is read once."""
-
-    def __init__(
-        self,
-        network: ReamNetwork,
-        prepared: PreparedItems,
-        samples: Sequence[Sample],
-        job: FitJob,
-        device: str,
-        inputs: Any,
-    ) -> None:
-        super().__init__(network, prepared, samples, job, device)
-        #: `inputs(rows)` -> pooled vectors (rows, width) with gradients, of rows of `prepared.vectors`.
-        self.inputs = inputs
-
-    def predict_sets(self, sets: Sequence[tuple[int, Nodes]]) -> torch.Tensor:
-        """(n,) predicted reliabilities, with gradients that reach the encoder."""
-        rows, mask = self.sets.pad(sets)
-        needed, where = np.unique(rows[mask], return_inverse=True)
-        result = self.inputs(needed)
-        spread = torch.zeros(rows.shape, dtype=torch.int64)
-        spread[torch.from_numpy(mask)] = torch.from_numpy(where.astype(np.int64))
-        return self.network(result[spread.to(result.device)], torch.from_numpy(mask).to(result.device))
+        """(n,) predicted reliabilities, with gradients."""
+        return predict_sets(self.network, self.prepared, sets, self.read_vectors)
 
 
 def find_aspect(job: FitJob) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,8 @@ class Total(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(()))
 
-    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        return self.weight * (x[..., 0] * mask).sum(dim=1)
+    def forward(self, x: torch.Tensor, groups: Sequence[torch.Tensor]) -> torch.Tensor:
+        return self.weight * torch.cat([x[rows, 0].sum(dim=1) for rows in groups])
 
 
 def prepared() -> PreparedItems:

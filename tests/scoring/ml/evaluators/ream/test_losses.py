@@ -15,7 +15,7 @@ from scoring.ml.evaluators.ream import training
 from scoring.ml.evaluators.ream.evaluator import Ream
 from scoring.ml.evaluators.ream.gold import Sample
 from scoring.ml.evaluators.ream.report import report
-from scoring.ml.evaluators.ream.training import Epochs, TunedEpochs
+from scoring.ml.evaluators.ream.training import Epochs
 from scoring.ml.training.fit import make_job
 from scoring.ml.training.loop import LoopSettings
 from tests.scoring.ml.evaluators.ream.by_hand import Total, job, prepared
@@ -29,7 +29,8 @@ PAIR = Sample(0, (0, 1), 0.5)
 def loss(folder: Path, sample: Sample, epoch: int = 0, **options: Any) -> float:
     """The loss of the single batch of an epoch."""
     given = job(folder, **options)
-    (found,) = Epochs(Total(), prepared(), [sample], given, "cpu")(epoch)  # type: ignore[arg-type]
+    items = prepared()
+    (found,) = Epochs(Total(), items, [sample], given, items.make_reader("cpu"))(epoch)  # type: ignore[arg-type]
     return float(found.detach())
 
 
@@ -54,23 +55,18 @@ def test_only_removals_that_make_it_worse_are_negatives(tmp_path: Path) -> None:
     assert loss(tmp_path, ALONE, negatives="remove", margin=1.0) == pytest.approx(0.2**2, abs=1e-6)
 
 
-def test_sets_of_every_item_use_its_own_rows(tmp_path: Path) -> None:
-    """With the encoder inside the loop or before it."""
+def test_sets_of_every_item_use_its_own_rows() -> None:
     given = prepared()
     read: list[list[int]] = []
 
-    def inputs(rows: Any) -> torch.Tensor:
+    def read_vectors(rows: training.Ints) -> torch.Tensor:
         read.append(rows.tolist())
-        return torch.from_numpy(given.vectors)[torch.from_numpy(rows)]
+        return given.make_reader("cpu")(rows)
 
     sets = [(1, (0, 2)), (0, (0,)), (1, (1,)), (0, (2, 1))]
     wanted = [-1.1 - 1.2, 0.8, 0.7, -0.4 - 0.3]
-    samples = [Sample(0, (0,), 1.0)]
-    for epochs in (
-        Epochs(Total(), given, samples, job(tmp_path), "cpu"),  # type: ignore[arg-type]
-        TunedEpochs(Total(), given, samples, job(tmp_path), "cpu", inputs),  # type: ignore[arg-type]
-    ):
-        np.testing.assert_allclose(epochs.predict_sets(sets).detach().numpy(), wanted, atol=1e-6)
+    found = training.predict_sets(Total(), given, sets, read_vectors)  # type: ignore[arg-type]
+    np.testing.assert_allclose(found.detach().numpy(), wanted, atol=1e-6)
     assert read == [[0, 1, 2, 3, 4, 5]]
 
 

@@ -1,11 +1,11 @@
-"""The prediction model: dense against torch-geometric, order, padding, the loss by hand."""
+"""The prediction model: dense against torch-geometric, order, shared vectors, the loss by hand."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from scoring.ml.evaluators.ream.network import ReamNetwork, complete_edges, ream_loss
+from scoring.ml.evaluators.ream.network import ReamNetwork, ream_loss
 
 
 def network(kind: str = "gatv2", heads: int = 4, width: int = 16) -> ReamNetwork:
@@ -15,30 +15,38 @@ def network(kind: str = "gatv2", heads: int = 4, width: int = 16) -> ReamNetwork
     return found.eval()
 
 
-def sets() -> tuple[torch.Tensor, torch.Tensor]:
+def sets() -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Vectors, and sets of three sizes; most vectors are in several."""
     torch.manual_seed(1)
-    mask = torch.tensor([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], dtype=torch.bool)
-    return torch.randn(3, 4, 16), mask
+    groups = [torch.tensor([[0, 1, 2, 3], [5, 4, 1, 0]]), torch.tensor([[4, 0], [2, 2]]), torch.tensor([[5]])]
+    return torch.randn(6, 16), groups
 
 
 @pytest.mark.parametrize(("kind", "heads"), [("gat", 1), ("gat", 4), ("gatv2", 1), ("gatv2", 4)])
-def test_masked_matrices_and_edge_lists_agree_on_the_same_weights(kind: str, heads: int) -> None:
+def test_matrices_and_edge_lists_agree_on_the_same_weights(kind: str, heads: int) -> None:
     net = network(kind, heads)
-    x, mask = sets()
-    torch.testing.assert_close(net(x, mask), net.forward_edges(x, mask), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(net(*sets()), net.forward_edges(*sets()), atol=1e-6, rtol=1e-5)
 
 
-def test_reliability_is_within_one_and_ignores_order_and_padding() -> None:
+def test_reliability_is_within_one_and_ignores_the_order() -> None:
     net = network()
-    x, mask = sets()
-    found = net(x, mask)
+    x, groups = sets()
+    found = net(x, groups)
     assert (found.abs() < 1).all()
-    shuffled = net(x[:1, [2, 0, 3, 1]], mask[:1])
-    torch.testing.assert_close(shuffled, found[:1])
-    torch.testing.assert_close(net(x[1:2, :2], mask[1:2, :2]), found[1:2])
-    changed = x.clone()
-    changed[1, 2:] = 9.0
-    torch.testing.assert_close(net(changed, mask), found)
+    torch.testing.assert_close(net(x, [groups[0][:, [2, 0, 3, 1]]]), found[:2])
+
+
+@pytest.mark.parametrize("kind", ["gat", "gatv2"])
+def test_sets_that_share_vectors_have_the_values_and_gradients_of_sets_alone(kind: str) -> None:
+    x, groups = sets()
+    together, alone = network(kind), network(kind)
+    found = together(x, groups)
+    wanted = torch.cat([alone(x[row], [torch.arange(len(row))[None]]) for rows in groups for row in rows])
+    torch.testing.assert_close(found, wanted)
+    found.pow(2).sum().backward()
+    wanted.pow(2).sum().backward()
+    for one, other in zip(together.parameters(), alone.parameters(), strict=True):
+        torch.testing.assert_close(one.grad, other.grad, atol=1e-6, rtol=1e-5)
 
 
 def test_attention_by_hand() -> None:
@@ -54,12 +62,7 @@ def test_attention_by_hand() -> None:
     a0 = torch.softmax(torch.tensor([1.0, -0.4]), 0)
     a1 = torch.softmax(torch.tensor([2.0, -0.2]), 0)
     wanted = torch.stack([a0 @ x[0], a1 @ x[0]])
-    torch.testing.assert_close(layer(x, torch.ones(1, 2, dtype=torch.bool))[0], wanted)
-
-
-def test_edges_of_complete_graphs_with_self_loops() -> None:
-    edges = complete_edges(torch.tensor([2, 1]))
-    assert sorted(zip(*edges.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1), (2, 2)]
+    torch.testing.assert_close(layer(layer.project(x))[0], wanted)
 
 
 def test_worked_loss() -> None:
@@ -83,6 +86,5 @@ def test_worked_loss() -> None:
 def test_everything_learns() -> None:
     for kind in ("gat", "gatv2"):
         net = network(kind).train()
-        x, mask = sets()
-        net(x, mask).pow(2).sum().backward()
+        net(*sets()).pow(2).sum().backward()
         assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in net.parameters())
