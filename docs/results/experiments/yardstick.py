@@ -246,8 +246,9 @@ def compute_trained(run: Run, evaluator: str, rated_set: RatedSet) -> None:
     sets = spec["sets"] if run.encoder is None else run.settings["sets_larger"] if evaluator == LARGER else ()
     if rated_set.name not in sets:
         return
-    aspect, seeds = rated_set.entry["aspects"][0], run.seeds[: spec.get("seeds", 1)]
-
+    asked = spec.get("seeds", 1)
+    number = asked.get(rated_set.name, 1) if isinstance(asked, Mapping) else asked
+    aspect, seeds = rated_set.entry["aspects"][0], run.seeds[:number]
     setting = f"{rated_set.name}/{aspect}/{evaluator}"
     if not run.store.lacks(setting, run.seeds[0]):
         return
