@@ -138,7 +138,7 @@ def main() -> None:
 
         items = training.query_items(data, "overall", "raw")
         first = encoder()
-        first.encoder  # noqa: B018  (loading it is not part of the time)
+        first.model  # noqa: B018  (loading it is not part of the time)
         records = list_records(items, job)
         started = time.perf_counter()
         first.vectors(records)
