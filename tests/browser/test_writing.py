@@ -434,13 +434,13 @@ def test_open_table_stays_open_during_live_updates(cast: Cast, page_for: Open, o
     WritingAttempt.objects.update(score_before=0.25, score_after=0.375)
     page = page_for(cast.researcher)
     page.goto(f"/projects/alpha/writing/{campaign.pk}/")
-    page.click("#by-arm summary")
-    page.focus("#by-annotator summary")
+    page.click("#plot-1 summary")
+    page.focus("#plot-2 summary")
     WritingAttempt.objects.update(score_after=0.5)
     page.evaluate("htmx.ajax('GET', location.pathname, {target: '#live', swap: 'outerHTML'})")
-    page.wait_for_selector("#by-arm >> text=0.500")
-    assert page.locator("details[open]").evaluate_all("all => all.map((element) => element.id)") == ["by-arm"]
-    assert page.evaluate("document.activeElement.id") == "by-annotator-table"
+    page.wait_for_selector("#plot-1 >> text=0.500")
+    assert page.locator("details[open]").evaluate_all("all => all.map((element) => element.id)") == ["plot-1"]
+    assert page.evaluate("document.activeElement.id") == "plot-2-table"
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1100)])
