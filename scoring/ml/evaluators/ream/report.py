@@ -109,16 +109,13 @@ def _figures(predicted: Floats, gold: Floats, size: npt.NDArray[np.int64]) -> di
 
 
 def predict(network: Network, prepared: PreparedItems, chosen: Sequence[tuple[int, Nodes]]) -> Floats:
-    """Return (n,) the reliabilities that a `network` predicts for the `chosen` (item, nodes) of `prepared` items; sets
-    of similar size are read together."""
+    """Return (n,) the reliabilities that a `network` predicts for the `chosen` (item, nodes) of `prepared` items."""
     values = np.empty(len(chosen))
-    order = np.argsort([len(nodes) for _, nodes in chosen], kind="stable")
     read_vectors = prepared.make_reader(str(next(network.parameters()).device))
     with torch.no_grad():
-        for at in range(0, len(order), 512):
-            rows = order[at : at + 512]
-            found = predict_sets(cast(ReamNetwork, network), prepared, [chosen[int(row)] for row in rows], read_vectors)
-            values[rows] = found.double().cpu().numpy()
+        for at in range(0, len(chosen), 512):
+            found = predict_sets(cast(ReamNetwork, network), prepared, chosen[at : at + 512], read_vectors)
+            values[at : at + 512] = found.double().cpu().numpy()
     return values
 
 
