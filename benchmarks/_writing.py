@@ -165,4 +165,5 @@ def sign_in_client(installation: WritingInstallation, person: dict[str, Any], ki
 
 
 if __name__ == "__main__":
-    print(json.dumps(prepare(*(int(each) for each in sys.argv[1:4]), sys.argv[4], bool(sys.argv[5]))))
+    numbers = [int(each) for each in sys.argv[1:4]]
+    print(json.dumps(prepare(numbers[0], numbers[1], numbers[2], sys.argv[4], bool(sys.argv[5]))))

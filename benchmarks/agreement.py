@@ -16,7 +16,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -54,7 +54,7 @@ class Times(NamedTuple):
     processor: float
 
 
-def time_call(work) -> tuple[object, Times]:
+def time_call(work) -> tuple[Any, Times]:
     begin, used = time.perf_counter(), time.process_time()
     result = work()
     return result, Times(time.perf_counter() - begin, time.process_time() - used)

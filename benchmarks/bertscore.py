@@ -12,7 +12,7 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -45,7 +45,7 @@ class Run(NamedTuple):
     whole: float
     matching: float
     processor: float
-    found: list
+    found: Any
 
 
 def run_ours(evaluator, queries) -> Run:
@@ -96,7 +96,7 @@ def main() -> None:
 
     queries = make_queries(read_texts(given.data), given.queries, given.hypotheses, given.references, given.seed)
     options = {"device": given.device}
-    evaluator = load("bertscore", **options)
+    evaluator: Any = load("bertscore", **options)
     half = load("bertscore", dtype="bf16", **options) if given.bf16 else None
     layer, folder = evaluator.layer, str(evaluator.source.folder)
     scorer = BERTScorer(model_type=folder, num_layers=layer, device=given.device)

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -36,7 +37,8 @@ def measure(url: str, folder: Path, shards: int, loads: int, rounds: list[list[s
     where = f"{url}/benchmark-{shards}"
     rates: list[float] = []
     load_cpu: list[dict[str, float]] = []
-    with open_index(folder) as embedded:
+    index: Any = open_index(folder)
+    with index as embedded:
         for _ in range(loads):  # each replaces the previous one, as when a corpus is indexed again
             rows = (Row(hit.row, hit.query, hit.response, hit.meta) for hit in embedded.rows())
             before, started = server_seconds(url), time.process_time()

@@ -64,8 +64,8 @@ def run_ours(data: Dataset, given: argparse.Namespace) -> tuple[float, float, fl
     stamps: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         job = make_job(data, Path(folder), given, lambda progress: stamps.append(time.process_time()))
-        found = train_network(job, Material(job))
-    return found.seconds, stamps[-1] - stamps[-given.steps], weights_sum(found.network)
+        network, found, _ = train_network(job, Material(job))
+    return found.seconds, stamps[-1] - stamps[-given.steps], weights_sum(network)
 
 
 def run_bare(data: Dataset, given: argparse.Namespace) -> tuple[float, float, float]:
@@ -75,7 +75,7 @@ def run_bare(data: Dataset, given: argparse.Namespace) -> tuple[float, float, fl
     batches = PairBatches(phase.draw, phase.n_pairs, phase.batch_size, material.reader, job, epochs=1)
     device = torch.device(given.device)
     ready = [{name: value.to(device) for name, value in batches[n].items()} for n in range(len(batches))]
-    network = new_network(job, material.tie).to(device).train()
+    network = new_network(job, material.tie, material.aspect).to(device).train()
     torch.manual_seed(job.torch_seed("supervised"))
     plain = [p for name, p in network.named_parameters() if name.endswith("bias") or "norm" in name.lower()]
     chosen = {id(p) for p in plain}

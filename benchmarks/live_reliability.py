@@ -87,7 +87,7 @@ def measure_worker(options: argparse.Namespace) -> dict[str, Any]:
         started = time.perf_counter()
         answer(request([], "a", []))
         loaded = time.perf_counter() - started
-        evaluator = warm_models().get(source, {}, lambda: None)
+        evaluator: Any = warm_models().get(source, {}, lambda: None)
         ratios: dict[str, list[float]] = {"p50": [], "p95": []}
         rows: dict[str, list[float]] = {"edit": [], "bare": [], "new set": [], "candidates": []}
         for run in range(options.runs):

@@ -62,7 +62,7 @@ def save_tiny(folder: Path) -> None:
         shutil.copy(path, folder)
     torch.manual_seed(13)
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    config = BertConfig(**sizes, vocab_size=source.config["vocab_size"], num_labels=3)
+    config = BertConfig(**sizes, vocab_size=source.config["vocab_size"], **{"num_labels": 3})
     AutoModelForSequenceClassification.from_config(config).save_pretrained(folder)
 
 

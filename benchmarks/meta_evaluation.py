@@ -116,7 +116,9 @@ def main() -> None:
                 swapped = SwapDraws(given.outputs, given.seed).take(n)
                 z = (table.scores - table.scores.mean(axis=0)) / table.scores.std(axis=0)
                 drawn, _, taken = timed(
-                    lambda z=z, t=table, s=swapped, c=coefficient, g=grouping: by_scipy(*z.T, t.human, t.item, s, c, g)
+                    lambda z=z, t=table, s=swapped, c=coefficient, g=grouping: by_scipy(
+                        z[:, 0], z[:, 1], t.human, t.item, s, c, g
+                    )
                 )
                 difference = float(np.abs(drawn - engine(swapped, [(0, 1)])[0]).max())
                 peer.append(taken / n * given.k * pairs)

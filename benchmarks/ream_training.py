@@ -1,10 +1,10 @@
 """One training epoch of ream on cached vectors and dense matrices, against edge lists with the encoder in the loop.
 
-All draw the same sets and negatives and start from the same weights; their first losses are compared. A second
-alternative projects the vectors of every set, though many are in several sets of a step. The first alternative
+All draw the same sets and negatives and start from the same weights; their first losses are compared. The alternative
 reads each distinct pair of a batch once, with the frozen encoder, sorted by length; its attention is torch-geometric's
 GATv2Conv. Its time is measured on some steps and scaled to the epoch. Reading every pair once before the first epoch is
-timed separately.
+timed separately. A second alternative has cached vectors and dense matrices, but projects the vectors of every set
+anew.
 """
 
 from __future__ import annotations

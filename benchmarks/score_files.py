@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -111,10 +111,10 @@ def main() -> None:
     if given.few_lines:
         from scoring.ml import load
 
-        metric = load("bertscore")
+        bertscore: Any = load("bertscore")
         peer = [
             str(Path(sys.executable).with_name("bert-score")), "-r", "ref.txt", "-c", "system.txt", "-m",
-            str(metric.source.folder), "-l", str(metric.layer), "-b",
+            str(bertscore.source.folder), "-l", str(bertscore.layer), "-b",
         ]  # fmt: skip
         with tempfile.TemporaryDirectory() as name:
             write_files(Path(name), given.few_lines, given.seed)
