@@ -75,7 +75,9 @@ def read_study(name: str) -> Study:
 
 
 def read_studies() -> list[Study]:
-    return sorted((read_study(path.stem) for path in (FOLDER / "studies").glob("*.toml")), key=lambda one: one.order)
+    return sorted(
+        (read_study(path.stem) for path in (FOLDER / "studies").glob("*.toml")), key=lambda one: (one.order, one.name)
+    )
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,13 @@ STORED = (*FIGURES, "n", "positives", "majority", "majority_f1", "collapsed")
 
 def compute(run: Run) -> None:
     """The learning rate, then the shared model of all seeds, then the others; three models take three times as long."""
-    data, first = run.draw(run.read(run.settings["set"]), quick=60), run.seeds[0]
-    rates = run.settings["learning_rates"][: 2 if run.quick else None]
-    tried = [run.once(f"choice/{rate:g}", first, lambda rate=rate: try_rate(run, data, rate, first)) for rate in rates]
-    rate = max(tried, key=lambda one: one["macro_f1"])["rate"]
-    for model in sorted(run.settings["models"], key=lambda name: name == "three"):
+    data, first = read_ratings(run), run.seeds[0]
+    together = [model for model in run.settings["models"] if model not in HEAD_FIRST.values()]
+    rate = choose_rate(run, data, first) if together else 0.0
+    for model in sorted(together, key=lambda name: name == "three"):
         for seed in run.seeds:
             for split in ("group", "row"):
                 alone = "alone" in model
-                if model in HEAD_FIRST.values():
-                    continue
                 if run.wants("sentinels" if alone else split) and not (alone and (split == "row" or seed != first)):
                     run.once(
                         f"{split}/{model}", seed,
@@ -44,7 +42,7 @@ def compute(run: Run) -> None:
 
     for seed in run.seeds if run.wants("ridge") else ():
         run.once(f"group/{RIDGE}", seed, lambda seed=seed: test_ridge(run, data, seed))
-    wanted = [model for part, model in HEAD_FIRST.items() if run.wants(part)]
+    wanted = [model for part, model in HEAD_FIRST.items() if run.wants(part) and model in run.settings["models"]]
     if wanted:
         tries: dict[str, dict[str, Any]] = run.settings["head_tries"]
         found = {
@@ -58,6 +56,20 @@ def compute(run: Run) -> None:
                     f"group/{model}", seed,
                     lambda m=model, seed=seed: train_one(run, data, "group", m, seed, best["learning_rate"], best),
                 )  # fmt: skip
+
+
+def read_ratings(run: Run) -> Dataset:
+    """The set with the ratings by its aspects."""
+    data, aspects = run.draw(run.read(run.settings["set"]), quick=40), run.settings["aspects"]
+    ratings = tuple(rating for rating in data.ratings if rating.aspect in aspects)
+    return replace(data, ratings=ratings, comparisons=())
+
+
+def choose_rate(run: Run, data: Dataset, seed: int) -> float:
+    """The learning rate with the highest macro-F1 on the dev part."""
+    rates = run.settings["learning_rates"][: 2 if run.quick else None]
+    tried = [run.once(f"choice/{rate:g}", seed, lambda rate=rate: try_rate(run, data, rate, seed)) for rate in rates]
+    return float(max(tried, key=lambda one: one["macro_f1"])["rate"])
 
 
 def make_options(run: Run, model: str, seed: int, rate: float) -> dict[str, Any]:
